@@ -17,7 +17,14 @@ config.test_exec_root = config.ftuner_test_dir
 config.environment["PATH"] = os.pathsep.join(
     [config.ftuner_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
 )
-for name in ("CUDA_HOME", "CUDA_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "FTUNER_FAULT"):
+for name in (
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "ASAN_OPTIONS",
+    "LSAN_OPTIONS",
+    "UBSAN_OPTIONS",
+    "FTUNER_FAULT",
+):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
@@ -34,9 +41,16 @@ if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
 # `REQUIRES: matplotlib` for what draws figures; %figure_python runs it.
-for python in (os.path.join(config.ftuner_source_dir, ".venv", "bin", "python"), config.python_executable):
-    if os.path.exists(python) and not subprocess.run(
-            [python, "-c", "import matplotlib"], stderr=subprocess.DEVNULL, check=False).returncode:
+for python in (
+    os.path.join(config.ftuner_source_dir, ".venv", "bin", "python"),
+    config.python_executable,
+):
+    if (
+        os.path.exists(python)
+        and not subprocess.run(
+            [python, "-c", "import matplotlib"], stderr=subprocess.DEVNULL, check=False
+        ).returncode
+    ):
         config.available_features.add("matplotlib")
         config.substitutions.append(("%figure_python", python))
         break

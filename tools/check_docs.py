@@ -103,15 +103,25 @@ def make_environment(bin_dir, scripts, cache):
             file.write(f'#!/bin/sh\nexec "{find_python()}" {arguments} "$@"\n')
         os.chmod(script, 0o755)
     # What pages build is compiled once for all runs, wherever their folders are.
-    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": os.path.dirname(scripts),
-                "CCACHE_NOHASHDIR": "1"} if shutil.which("ccache") else {}
-    return dict(os.environ, **launcher,
-                PATH=os.pathsep.join([scripts, bin_dir, os.environ["PATH"]]),
-                PYTHONPATH=os.path.join(ROOT, "python"),
-                PYTHONDONTWRITEBYTECODE="1",
-                FTUNER_HOME=os.path.dirname(bin_dir),
-                FTUNER_CACHE_DIR=cache,
-                TORCHINDUCTOR_CACHE_DIR=os.path.join(scripts, "inductor"))
+    launcher = (
+        {
+            "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+            "CCACHE_BASEDIR": os.path.dirname(scripts),
+            "CCACHE_NOHASHDIR": "1",
+        }
+        if shutil.which("ccache")
+        else {}
+    )
+    return dict(
+        os.environ,
+        **launcher,
+        PATH=os.pathsep.join([scripts, bin_dir, os.environ["PATH"]]),
+        PYTHONPATH=os.path.join(ROOT, "python"),
+        PYTHONDONTWRITEBYTECODE="1",
+        FTUNER_HOME=os.path.dirname(bin_dir),
+        FTUNER_CACHE_DIR=cache,
+        TORCHINDUCTOR_CACHE_DIR=os.path.join(scripts, "inductor"),
+    )
 
 
 def run_page(path, bin_dir, folder, cache):
@@ -133,10 +143,19 @@ def run_page(path, bin_dir, folder, cache):
             if words[0] == "python":
                 command = [find_python(), "-c", body]
             begin = time.monotonic()
-            run = subprocess.run(command, cwd=folder, env=environment,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            run = subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
             printed = run.stdout
-            print(f"{time.monotonic() - begin:5.1f} s {os.path.relpath(path, ROOT)}: {body.split(chr(10))[0]}", flush=True)
+            print(
+                f"{time.monotonic() - begin:5.1f} s {os.path.relpath(path, ROOT)}: {body.split(chr(10))[0]}",
+                flush=True,
+            )
             if (run.returncode != 0) != (words[1] == "fails"):
                 yield f"{body.strip()!r} exits with {run.returncode}: {printed.strip()[-2000:]}"
                 return
@@ -160,7 +179,9 @@ def check_pages(bin_dir, cache):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", help="folder of FTuner's programs: run the commands too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:

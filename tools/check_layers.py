@@ -28,7 +28,9 @@ NAMESPACE = re.compile(r"^\s*(?:inline\s+)?namespace\b[^;{}]*\{\s*$")
 RAW_STRING = re.compile(r'R"([^()\s\\]*)\(')
 NAMESPACE_END = re.compile(r"^\s*\}\s*//\s*namespace\b")
 PAGE_TABLE = re.compile(r"(<!-- layers: begin -->\n).*?(<!-- layers: end -->)", re.DOTALL)
-COMMAND = re.compile(r"\b(ftuner_library|ftuner_baseline|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)")
+COMMAND = re.compile(
+    r"\b(ftuner_library|ftuner_baseline|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)"
+)
 LINK_WORDS = ("LINK", "PUBLIC", "PRIVATE", "INTERFACE")
 
 
@@ -43,6 +45,7 @@ class Place:
     name: the folder, without `*`. rank: its line's place from below. private: who includes it
     beside the folders that lie in it and those of its layer; None: everyone above.
     """
+
     name: str
     rank: int
     layer: str
@@ -54,6 +57,7 @@ class Place:
 class Table:
     """What tools/layers.txt says. patterns: (parts, rank, layer, without, private) of each folder.
     rows: (layer, without, private, folders, the comment above) of each line."""
+
     patterns: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     allowed: dict = field(default_factory=dict)  # (from, to) -> line
@@ -63,12 +67,14 @@ class Table:
         """Where a file lies, by its name (Tree.name), or None."""
         parts, best = file.split("/"), None
         for pattern, *rest in self.patterns:
-            matches = pattern == parts or (len(pattern) < len(parts)
-                                           and all(one in ("*", two) for one, two in zip(pattern, parts)))
+            matches = pattern == parts or (
+                len(pattern) < len(parts)
+                and all(one in ("*", two) for one, two in zip(pattern, parts))
+            )
             # The longest pattern, and of equal ones the one that names more.
             weight = (len(pattern), sum(part != "*" for part in pattern))
             if matches and (best is None or weight > best[0]):
-                best = weight, Place("/".join(parts[:len(pattern)]), *rest)
+                best = weight, Place("/".join(parts[: len(pattern)]), *rest)
         return best[1] if best else None
 
 
@@ -95,16 +101,24 @@ def read_table(path):
                 else:
                     word = None
                     break
-            if (len(words) > 2 and word is None) or [] in (rules.get("without"), rules.get("for")) or ("for" in rules and "private" not in rules):
-                raise TableError(f"{path}:{number}: expected 'without PREFIX...' or 'private [for FOLDER...]', "
-                                 f"but got '{' '.join(words[2:])}'")
+            if (
+                (len(words) > 2 and word is None)
+                or [] in (rules.get("without"), rules.get("for"))
+                or ("for" in rules and "private" not in rules)
+            ):
+                raise TableError(
+                    f"{path}:{number}: expected 'without PREFIX...' or 'private [for FOLDER...]', "
+                    f"but got '{' '.join(words[2:])}'"
+                )
             private = tuple(rules.get("for", ())) if "private" in rules else None
             layer, allows = (words[1], tuple(rules.get("without", ())), private), False
         elif words == ["allow"]:
             allows = True
         elif allows:
             if len(words) != 3 or words[1] != "->":
-                raise TableError(f"{path}:{number}: expected 'FOLDER -> FOLDER', but got '{' '.join(words)}'")
+                raise TableError(
+                    f"{path}:{number}: expected 'FOLDER -> FOLDER', but got '{' '.join(words)}'"
+                )
             table.allowed[words[0], words[2]] = number
         elif layer is None:
             raise TableError(f"{path}:{number}: expected a layer before '{words[0]}'")
@@ -124,8 +138,17 @@ def markdown(table):
     for layer, without, private, folders, comment in table.rows:
         rules = [f"without {' and '.join(f'`{prefix}`' for prefix in without)}"] if without else []
         if private is not None:
-            rules.append("private" + (f", and for {' and '.join(f'`{folder}`' for folder in private)}" if private else ""))
-        lines.append(f"| {layer} | {', '.join(f'`{folder}`' for folder in folders)} | {comment} | {', '.join(rules)} |")
+            rules.append(
+                "private"
+                + (
+                    f", and for {' and '.join(f'`{folder}`' for folder in private)}"
+                    if private
+                    else ""
+                )
+            )
+        lines.append(
+            f"| {layer} | {', '.join(f'`{folder}`' for folder in folders)} | {comment} | {', '.join(rules)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -140,7 +163,9 @@ def check_page(path, table, writes):
         with open(path, "w", encoding="utf-8") as file:
             file.write(current)
     elif current != text:
-        sys.exit(f"error: '{path}': the table of layers is not that of {table.path}: --write writes it")
+        sys.exit(
+            f"error: '{path}': the table of layers is not that of {table.path}: --write writes it"
+        )
 
 
 class Tree:
@@ -170,14 +195,14 @@ class Tree:
         """The name in the table of a path from the root."""
         for top, prefix in TREES.items():
             if path.startswith(top + "/"):
-                return prefix + path[len(top) + 1:]
+                return prefix + path[len(top) + 1 :]
         return path
 
     def resolve(self, path, header):
         """(path from the root, or None if it is generated; name in the table) of an included file, or None."""
         if header.startswith("FTuner/"):
             found = "include/" + header
-            return (found if found in self.known else None), header[len("FTuner/"):]
+            return (found if found in self.known else None), header[len("FTuner/") :]
         beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
         if beside in self.known:
             return beside, self.name(beside)
@@ -199,7 +224,9 @@ class Checker:
         folder = os.path.dirname(path)
         if place is None and folder not in self.unlisted:
             self.unlisted.add(folder)
-            self.problems.append(f"{path}:{line}: the folder '{folder}' is in no layer of {os.path.basename(self.table.path)}")
+            self.problems.append(
+                f"{path}:{line}: the folder '{folder}' is in no layer of {os.path.basename(self.table.path)}"
+            )
         return place
 
     def may_use(self, source, target):
@@ -210,8 +237,12 @@ class Checker:
             return f"'{target.name}' (layer {target.layer}) is above '{source.name}' (layer {source.layer})"
         if target.rank == source.rank:
             return f"'{target.name}' is beside '{source.name}' in the layer {source.layer}"
-        if target.private is not None and source.layer != target.layer and source.name not in target.private \
-                and not source.name.startswith(target.name + "/"):
+        if (
+            target.private is not None
+            and source.layer != target.layer
+            and source.name not in target.private
+            and not source.name.startswith(target.name + "/")
+        ):
             return f"'{target.name}' is private, but '{source.name}' does not lie below it"
         return None
 
@@ -236,7 +267,7 @@ class Checker:
                     text_end = None if text_end in text else text_end
                 elif begin := RAW_STRING.search(text):
                     text_end = ")" + begin.group(1) + '"'
-                    text_end = None if text_end in text[begin.end():] else text_end
+                    text_end = None if text_end in text[begin.end() :] else text_end
                 else:
                     open_namespaces += bool(NAMESPACE.match(text))
                     open_namespaces -= bool(NAMESPACE_END.match(text))
@@ -252,10 +283,14 @@ class Checker:
                     continue
                 file, name = resolved
                 target = self.place_of(name, file or path, 1 if file else line)
-                if not target or not self.check_use(source, target, path, line, f"includes {header}"):
+                if not target or not self.check_use(
+                    source, target, path, line, f"includes {header}"
+                ):
                     continue
-                ends = [node if node == place.name else os.path.dirname(node)
-                        for node, place in ((self.tree.name(path), source), (name, target))]
+                ends = [
+                    node if node == place.name else os.path.dirname(node)
+                    for node, place in ((self.tree.name(path), source), (name, target))
+                ]
                 if ends[0] != ends[1]:
                     self.folders.setdefault(ends[0], {}).setdefault(ends[1], (path, line))
                 if file:
@@ -268,23 +303,34 @@ class Checker:
             if (source.name, prefix) in self.table.allowed:
                 self.needed.add((source.name, prefix))
             else:
-                self.problems.append(f"{path}:{line}: includes {header}: the layer {source.layer} is without {prefix}")
+                self.problems.append(
+                    f"{path}:{line}: includes {header}: the layer {source.layer} is without {prefix}"
+                )
 
     def check_links(self):
         """Libraries of CMakeLists.txt: a library lies where its first source does."""
         places, uses = {}, []
         for path in self.tree.cmake:
-            text = re.sub(r"#[^\n]*", lambda comment: " " * len(comment.group()), "\n".join(self.tree.lines(path)))
+            text = re.sub(
+                r"#[^\n]*",
+                lambda comment: " " * len(comment.group()),
+                "\n".join(self.tree.lines(path)),
+            )
             for command in COMMAND.finditer(text):
-                words = [(word.group(), text.count("\n", 0, command.start(2) + word.start()) + 1)
-                         for word in re.finditer(r"[^\s\"]+", command.group(2))]
+                words = [
+                    (word.group(), text.count("\n", 0, command.start(2) + word.start()) + 1)
+                    for word in re.finditer(r"[^\s\"]+", command.group(2))
+                ]
                 if not words:
                     continue
                 (target, _), *rest = words
                 if command.group(1) == "ftuner_baseline":
                     target = "FTuner" + target
                 if command.group(1) not in ("target_link_libraries", "ftuner_link"):
-                    first = next((word for word, _ in rest if word.endswith((".cpp", ".c"))), "CMakeLists.txt")
+                    first = next(
+                        (word for word, _ in rest if word.endswith((".cpp", ".c"))),
+                        "CMakeLists.txt",
+                    )
                     file = os.path.normpath(os.path.join(os.path.dirname(path), first))
                     places[target] = self.table.place(self.tree.name(file))
                 follows = command.group(1) in ("target_link_libraries", "ftuner_link")
@@ -298,7 +344,11 @@ class Checker:
         for target, library, path, line in uses:
             source, used = places.get(target), places.get(library)
             # A library above that has a .def list links what the list names.
-            if source and used and (used.private is None or source.private is not None or used.rank > source.rank):
+            if (
+                source
+                and used
+                and (used.private is None or source.private is not None or used.rank > source.rank)
+            ):
                 self.check_use(source, used, path, line, f"links {library}")
 
     def check_circles(self):
@@ -306,8 +356,11 @@ class Checker:
             for circle in circles(graph):
                 steps = [graph[one][two] for one, two in zip(circle, [*circle[1:], circle[0]])]
                 file, line = steps[0]
-                self.problems.append(f"{file}:{line}: a circle of {what}: {' -> '.join([*circle, circle[0]])} ("
-                                     + ", ".join(f"{file}:{line}" for file, line in steps) + ")")
+                self.problems.append(
+                    f"{file}:{line}: a circle of {what}: {' -> '.join([*circle, circle[0]])} ("
+                    + ", ".join(f"{file}:{line}" for file, line in steps)
+                    + ")"
+                )
 
     def check(self):
         """Every violation, as FILE:LINE: what."""
@@ -317,12 +370,15 @@ class Checker:
         table = os.path.relpath(self.table.path, self.tree.root)
         for pair, line in self.table.allowed.items():
             if pair not in self.needed:
-                self.problems.append(f"{table}:{line}: nothing needs the exception {pair[0]} -> {pair[1]}")
+                self.problems.append(
+                    f"{table}:{line}: nothing needs the exception {pair[0]} -> {pair[1]}"
+                )
         return self.problems
 
 
 def circles(graph):
     """A shortest circle through each strongly connected part of a graph."""
+
     def path(start):
         """The shortest way from a node back to it, or None."""
         before, queue = {}, [start]
@@ -349,7 +405,9 @@ def circles(graph):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--root", default=ROOT, help="folder of include, lib and tools")
     parser.add_argument("--table", help="default: tools/layers.txt in it")
     parser.add_argument("--page", help="check the table in this Markdown page, and no sources")
@@ -372,8 +430,10 @@ def main():
         sys.exit(f"error: no sources in '{options.root}'")
     if problems:
         sys.exit(1)
-    print(f"{len(checker.tree.files)} files in {len(table.patterns)} folders of the table, "
-          f"{len(table.allowed)} exceptions")
+    print(
+        f"{len(checker.tree.files)} files in {len(table.patterns)} folders of the table, "
+        f"{len(table.allowed)} exceptions"
+    )
 
 
 if __name__ == "__main__":

@@ -36,8 +36,14 @@ PLAIN_WORDS = ("rows",)
 
 #: (file, text of the line) and why the line may name a path.
 ALLOWED = {
-    ("python/ftuner/cli/checking.py", "--paths wgmma"): "an example of a command line, in the help of the command",
-    ("python/ftuner/latency/measurements/token_rows.py", "lib/Codegen/Mma/MmaWork.cpp"): "says where a price that it takes over comes from",
+    (
+        "python/ftuner/cli/checking.py",
+        "--paths wgmma",
+    ): "an example of a command line, in the help of the command",
+    (
+        "python/ftuner/latency/measurements/token_rows.py",
+        "lib/Codegen/Mma/MmaWork.cpp",
+    ): "says where a price that it takes over comes from",
 }
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -123,7 +129,9 @@ class MeantByWord(Meant):
     def __init__(self, root, path):
         super().__init__(root, path)
         word, folder = re.escape(path), path.capitalize()
-        self.quoted = re.compile(rf"""#ukernel\.{word}\b|\bpaths[ =]["']?(?:\w+,)*{word}\b|\bCodegen/{folder}\b""")
+        self.quoted = re.compile(
+            rf"""#ukernel\.{word}\b|\bpaths[ =]["']?(?:\w+,)*{word}\b|\bCodegen/{folder}\b"""
+        )
         self.word = re.compile(rf"PATH\({word}\b|\({folder}\)")
 
     def is_in_name(self, name):
@@ -148,7 +156,9 @@ def problems_of(root, path, needed):
             yield f"{file}:1: the name of the path '{path}' is in a file's name outside its folder"
         place = next((ending for ending in registered if file.endswith(ending)), None)
         for number, line in enumerate(lines_of(root, file), 1):
-            if path not in line.lower() or not (finder.is_registered(line) if place else finder.is_in(line)):
+            if path not in line.lower() or not (
+                finder.is_registered(line) if place else finder.is_in(line)
+            ):
                 continue
             allowed = next((pair for pair in ALLOWED if pair[0] == file and pair[1] in line), None)
             if allowed:
@@ -184,7 +194,9 @@ def check(root):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--root", default=ROOT, help="folder of include, lib, tools and python")
     problems = list(check(parser.parse_args().root))
     for problem in problems:

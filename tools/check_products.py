@@ -22,18 +22,43 @@ TREES = ("include", "lib", "tools")
 
 #: What, how it looks, and folders and files that may have it.
 RULES = (
-    ("positions of a product's axes", re.compile(r"\b(?:matmulAxes|k[MNK]|kFirstBatch)\b"),
-     ("include/FTuner/Workload/", "lib/Workload/", "include/FTuner/Dialect/", "lib/Dialect/UKernel/IR/")),
-    ("casts to WorkloadOp", re.compile(r"\b(?:isa|cast|dyn_cast)(?:_\w+)?<(?:\w+::)*WorkloadOp>"),
-     ("include/FTuner/Dialect/", "lib/Dialect/", "lib/Transforms/Workloads/FormWorkloads.cpp",
-      "lib/Transforms/Workloads/WorkloadFormation.cpp", "lib/Analysis/WorkloadMatching.cpp")),
+    (
+        "positions of a product's axes",
+        re.compile(r"\b(?:matmulAxes|k[MNK]|kFirstBatch)\b"),
+        (
+            "include/FTuner/Workload/",
+            "lib/Workload/",
+            "include/FTuner/Dialect/",
+            "lib/Dialect/UKernel/IR/",
+        ),
+    ),
+    (
+        "casts to WorkloadOp",
+        re.compile(r"\b(?:isa|cast|dyn_cast)(?:_\w+)?<(?:\w+::)*WorkloadOp>"),
+        (
+            "include/FTuner/Dialect/",
+            "lib/Dialect/",
+            "lib/Transforms/Workloads/FormWorkloads.cpp",
+            "lib/Transforms/Workloads/WorkloadFormation.cpp",
+            "lib/Analysis/WorkloadMatching.cpp",
+        ),
+    ),
 )
 
 #: (file, text of the line) and why.
 ALLOWED = {
-    ("include/FTuner/Schedule/KernelFamily.h", "uint32_t reduceAxes"): "what a family has unless others are set",
-    ("include/FTuner/Codegen/ContractionPathModel.h", "axes = matmulAxes"): "attributes verify tiles without an operator",
-    ("lib/Codegen/Wgmma/WgmmaModel.cpp", "wgmma.clusterN > 1 ?"): "a schedule does not say which axes m and n are",
+    (
+        "include/FTuner/Schedule/KernelFamily.h",
+        "uint32_t reduceAxes",
+    ): "what a family has unless others are set",
+    (
+        "include/FTuner/Codegen/ContractionPathModel.h",
+        "axes = matmulAxes",
+    ): "attributes verify tiles without an operator",
+    (
+        "lib/Codegen/Wgmma/WgmmaModel.cpp",
+        "wgmma.clusterN > 1 ?",
+    ): "a schedule does not say which axes m and n are",
     ("lib/CAPI/Latency.cpp", "matmulAxes.space"): "rows of the C API are products",
     ("lib/Analysis/WorkloadMatching.cpp", "WorkloadOp::k"): "forms the operator",
     ("lib/Transforms/Linalg/PackWeights.cpp", "WorkloadOp::kK"): "packs the operator's weights",
@@ -56,8 +81,12 @@ def found():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", action="store_true", help="print how many lines and files of each rule are left")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--count", action="store_true", help="print how many lines and files of each rule are left"
+    )
     options = parser.parse_args()
     errors, used, counts = [], set(), {what: [] for what, *_ in RULES}
     for what, file, number, line in found():
@@ -67,7 +96,11 @@ def main():
             used.add(reason)
         else:
             errors.append(f"{file}:{number}: {what}: {line.strip()}")
-    errors += [f"{file}: nothing needs the exception {text!r}" for file, text in ALLOWED if (file, text) not in used]
+    errors += [
+        f"{file}: nothing needs the exception {text!r}"
+        for file, text in ALLOWED
+        if (file, text) not in used
+    ]
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     if options.count:

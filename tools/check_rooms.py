@@ -46,11 +46,13 @@ def check_sizes(root, large):
     counts = source_counts(root)
     problems = [
         f"{folder}: has {count} sources side by side, but at most {large.get(folder, MAX_SOURCES)} are allowed: give it rooms"
-        for folder, count in counts.items() if count > large.get(folder, MAX_SOURCES)
+        for folder, count in counts.items()
+        if count > large.get(folder, MAX_SOURCES)
     ]
     problems += [
         f"{folder}: has {counts.get(folder, 0)} sources, so nothing needs its line in LARGE"
-        for folder in large if counts.get(folder, 0) <= MAX_SOURCES
+        for folder in large
+        if counts.get(folder, 0) <= MAX_SOURCES
     ]
     return problems
 
@@ -64,15 +66,21 @@ def modules_of(root):
         for name in sorted(names):
             if name.endswith(".py"):
                 path = os.path.join(folder, name)
-                words = os.path.relpath(path, parent)[:-len(".py")].split(os.sep)
+                words = os.path.relpath(path, parent)[: -len(".py")].split(os.sep)
                 is_package = words[-1] == "__init__"
-                modules[".".join(words[:-1] if is_package else words)] = os.path.relpath(path, root), is_package
+                modules[".".join(words[:-1] if is_package else words)] = (
+                    os.path.relpath(path, root),
+                    is_package,
+                )
     return modules
 
 
 def is_type_checking(node):
     """Returns whether a statement is `if TYPE_CHECKING`."""
-    return isinstance(node, ast.If) and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING"
+    return (
+        isinstance(node, ast.If)
+        and getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING"
+    )
 
 
 def import_statements(node):
@@ -95,7 +103,9 @@ def targets(statement, name, is_package, modules):
     if statement.level:
         # One dot is the module's package.
         words = name.split(".") if is_package else name.split(".")[:-1]
-        base = ".".join([*words[:len(words) - statement.level + 1], *filter(None, [statement.module])])
+        base = ".".join(
+            [*words[: len(words) - statement.level + 1], *filter(None, [statement.module])]
+        )
     if base not in modules:
         return []
     members = [f"{base}.{alias.name}" for alias in statement.names]
@@ -128,18 +138,25 @@ def check_imports(root):
     for circle in circles(imports):
         steps = [imports[one][two] for one, two in zip(circle, [*circle[1:], circle[0]])]
         file, line = steps[0]
-        problems.append(f"{file}:{line}: a circle of imports: {' -> '.join([*circle, circle[0]])} ("
-                        + ", ".join(f"{file}:{line}" for file, line in steps) + ")")
+        problems.append(
+            f"{file}:{line}: a circle of imports: {' -> '.join([*circle, circle[0]])} ("
+            + ", ".join(f"{file}:{line}" for file, line in steps)
+            + ")"
+        )
     for module, found in imports.items():
         for target, (file, line) in found.items():
             room = room_of(target)
             if room in ANNEX and room_of(module) not in (room, *ANNEX[room]):
-                problems.append(f"{file}:{line}: imports {target}: only {' and '.join(ANNEX[room])} may import '{room}'")
+                problems.append(
+                    f"{file}:{line}: imports {target}: only {' and '.join(ANNEX[room])} may import '{room}'"
+                )
     return problems, len(imports)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--root", default=ROOT, help="folder of include, lib, tools and python")
     root = parser.parse_args().root
     problems, modules = check_imports(root)
@@ -151,7 +168,9 @@ def main():
         sys.exit(f"error: no modules in '{os.path.join(root, PACKAGE)}'")
     if problems:
         sys.exit(1)
-    print(f"{modules} modules without a circle; {len(LARGE)} folders with more than {MAX_SOURCES} sources")
+    print(
+        f"{modules} modules without a circle; {len(LARGE)} folders with more than {MAX_SOURCES} sources"
+    )
 
 
 if __name__ == "__main__":

@@ -10,9 +10,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Empty until the tree was formatted by `tools/lint.sh --fix`: ruff then neither formats nor checks.
-checks_with_ruff=''
-
 fix='' all='' quick='' since=''
 while (($#)); do
   case $1 in
@@ -45,17 +42,15 @@ else
 fi
 
 # Python: [tool.ruff] of pyproject.toml has the rules.
-if [ "$checks_with_ruff" ]; then
-  if [ ! -x .venv/bin/ruff ]; then
-    echo "error: no .venv/bin/ruff; tools/setup.sh installs it" >&2
-    status=1
-  elif [ "$fix" ]; then
-    .venv/bin/ruff check --quiet --fix || status=1
-    .venv/bin/ruff format --quiet || status=1
-  else
-    .venv/bin/ruff format --quiet --check || status=1
-    .venv/bin/ruff check --quiet || status=1
-  fi
+if [ ! -x .venv/bin/ruff ]; then
+  echo "error: no .venv/bin/ruff; tools/setup.sh installs it" >&2
+  status=1
+elif [ "$fix" ]; then
+  .venv/bin/ruff check --quiet --fix || status=1
+  .venv/bin/ruff format --quiet || status=1
+else
+  .venv/bin/ruff format --quiet --check || status=1
+  .venv/bin/ruff check --quiet || status=1
 fi
 
 while IFS= read -r file; do

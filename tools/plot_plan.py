@@ -25,22 +25,32 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("explanation", help="JSON of ftuner-translate --ftuner-explain --json")
     parser.add_argument("-o", "--output", required=True, help="figure to write: .svg, .png or .pdf")
-    parser.add_argument("--workload", help="draw this workload alone, or the one that it is equal to")
-    parser.add_argument("--metrics", action="store_true", help="draw padding, Occ, CMR and score instead of times")
+    parser.add_argument(
+        "--workload", help="draw this workload alone, or the one that it is equal to"
+    )
+    parser.add_argument(
+        "--metrics", action="store_true", help="draw padding, Occ, CMR and score instead of times"
+    )
     options = parser.parse_args()
     try:
         from ftuner.describe import plotting
     except ImportError as error:
-        sys.exit(f"error: {error}: use the Python of .venv, where tools/setup.sh installs what is needed")
+        sys.exit(
+            f"error: {error}: use the Python of .venv, where tools/setup.sh installs what is needed"
+        )
     from ftuner.errors import Error
+
     try:
         plotting.check_output(options.output)
         explanation = plotting.load(options.explanation)
-        for path in plotting.draw_plan(explanation, options.output, workload=options.workload,
-                                       metrics=options.metrics):
+        for path in plotting.draw_plan(
+            explanation, options.output, workload=options.workload, metrics=options.metrics
+        ):
             print(path)
     except Error as error:
         sys.exit(f"error: {error}")

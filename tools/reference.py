@@ -20,11 +20,22 @@ NOTICE = "<!-- Generated from {source} by tools/reference.py: do not edit -->\n\
 
 # Page: (title, sources, flags of mlir-tblgen).
 PAGES = {
-    "ukernel.md": (None, ["include/FTuner/Dialect/UKernel/IR/UKernelOps.td"],
-                   ["-gen-dialect-doc", "-dialect=ukernel"]),
-    "transforms.md": ("Transformations", ["include/FTuner/Transforms/Passes.td"], ["-gen-pass-doc"]),
+    "ukernel.md": (
+        None,
+        ["include/FTuner/Dialect/UKernel/IR/UKernelOps.td"],
+        ["-gen-dialect-doc", "-dialect=ukernel"],
+    ),
+    "transforms.md": (
+        "Transformations",
+        ["include/FTuner/Transforms/Passes.td"],
+        ["-gen-pass-doc"],
+    ),
     "conversions.md": ("Conversions", ["include/FTuner/Conversion/Passes.td"], ["-gen-pass-doc"]),
-    "pipelines.md": ("Passes that run pipelines", ["include/FTuner/Pipelines/Passes.td"], ["-gen-pass-doc"]),
+    "pipelines.md": (
+        "Passes that run pipelines",
+        ["include/FTuner/Pipelines/Passes.td"],
+        ["-gen-pass-doc"],
+    ),
 }
 
 
@@ -33,8 +44,12 @@ def generate(tblgen, includes, title, sources, flags):
     for include in includes:
         command += ["-I", include]
     files = [file for source in sources for file in sorted(glob.glob(source, root_dir=ROOT))]
-    run = subprocess.run(command + flags, capture_output=True, text=True,
-                         input="".join(f'include "{file}"\n' for file in files))
+    run = subprocess.run(
+        command + flags,
+        capture_output=True,
+        text=True,
+        input="".join(f'include "{file}"\n' for file in files),
+    )
     if run.returncode != 0:
         sys.exit(run.stderr)
     text = re.sub(r"\A<!--.*?-->\n*", "", run.stdout)
@@ -45,7 +60,13 @@ def generate(tblgen, includes, title, sources, flags):
     return NOTICE.format(source=" and ".join(sources)) + heading + text
 
 
-TYPES = {"switch": "", "integer": "whole number", "number": "number", "file": "file", "string": "text"}
+TYPES = {
+    "switch": "",
+    "integer": "whole number",
+    "number": "number",
+    "file": "file",
+    "string": "text",
+}
 READERS = {"search": "every search", "pipeline": "the pipeline"}
 
 
@@ -64,7 +85,9 @@ def describe(option):
             takes += f", {words} `{option[key]}`"
     default = option["default"]
     default = str(default).lower() if isinstance(default, bool) else str(default)
-    readers = ", ".join(f"`{r['name']}`" if "name" in r else READERS[r["kind"]] for r in option["read_by"])
+    readers = ", ".join(
+        f"`{r['name']}`" if "name" in r else READERS[r["kind"]] for r in option["read_by"]
+    )
     return f"| `{option['name']}` | {takes} | {default and f'`{default}`'} | {option['text']} | {readers} |\n"
 
 
@@ -76,28 +99,35 @@ def listed(translate):
 
 
 def list_options(options):
-    return (NOTICE.format(source="ftuner-translate --list-options")
-            + "# Options\n\n"
-            "Of the pipelines `--ftuner-compile` and `--ftuner-front-end`, of `ftuner-translate`, `ftuner-run` and the\n"
-            "command line `ftuner` (`--NAME=VALUE`), and of `ftuner.compile` (with underscores). The pass\n"
-            "[`--ukernel-plan-workloads`](transforms.md) has all but the pipeline's own. An option that neither the strategy\n"
-            "nor the cost model reads is accepted and has no effect. [How options are declared](../extending/options.md).\n\n"
-            "Most users need the basic ones, which `--help` shows; `--help-all` shows the others, in these groups. Those of\n"
-            "the group \"Testing\" are for tests and studies, and only `--help-hidden` shows them.\n"
-            + "".join(list_group(title, group) for title, group in groups_of(options)))
+    return (
+        NOTICE.format(source="ftuner-translate --list-options") + "# Options\n\n"
+        "Of the pipelines `--ftuner-compile` and `--ftuner-front-end`, of `ftuner-translate`, `ftuner-run` and the\n"
+        "command line `ftuner` (`--NAME=VALUE`), and of `ftuner.compile` (with underscores). The pass\n"
+        "[`--ukernel-plan-workloads`](transforms.md) has all but the pipeline's own. An option that neither the strategy\n"
+        "nor the cost model reads is accepted and has no effect. [How options are declared](../extending/options.md).\n\n"
+        "Most users need the basic ones, which `--help` shows; `--help-all` shows the others, in these groups. Those of\n"
+        'the group "Testing" are for tests and studies, and only `--help-hidden` shows them.\n'
+        + "".join(list_group(title, group) for title, group in groups_of(options))
+    )
 
 
 def groups_of(options):
     """Titles and options: the basic ones first, tests' last."""
     groups = {}
     for option in options:
-        groups.setdefault("Basic" if option["level"] == "basic" else option["group"], []).append(option)
-    return sorted(groups.items(), key=lambda item: ({"Basic": 0, "Testing": 2}.get(item[0], 1), item[0]))
+        groups.setdefault("Basic" if option["level"] == "basic" else option["group"], []).append(
+            option
+        )
+    return sorted(
+        groups.items(), key=lambda item: ({"Basic": 0, "Testing": 2}.get(item[0], 1), item[0])
+    )
 
 
 def list_group(title, options):
-    return (f"\n## {title}\n\n| option | takes | default | what | read by |\n|---|---|---|---|---|\n"
-            + "".join(map(describe, options)))
+    return (
+        f"\n## {title}\n\n| option | takes | default | what | read by |\n|---|---|---|---|---|\n"
+        + "".join(map(describe, options))
+    )
 
 
 def parameters(fields):
@@ -124,9 +154,11 @@ def describe_field(field):
 
 def describe_path(path):
     table = path["schedule"]
-    text = (f"## {path['name']}\n\n{table['summary'][0].upper() + table['summary'][1:]}.\n\n```text\n{syntax(path)}\n```\n\n"
-            "| field | parameter | takes | default | what |\n|---|---|---|---|---|\n"
-            + "".join(map(describe_field, table["fields"])))
+    text = (
+        f"## {path['name']}\n\n{table['summary'][0].upper() + table['summary'][1:]}.\n\n```text\n{syntax(path)}\n```\n\n"
+        "| field | parameter | takes | default | what |\n|---|---|---|---|---|\n"
+        + "".join(map(describe_field, table["fields"]))
+    )
     if table["rules"]:
         text += "\nBeside the numbers of single fields (`schedule_c2`):\n\n"
         text += "".join(f"* {rule}\n" for rule in table["rules"])
@@ -134,19 +166,22 @@ def describe_path(path):
 
 
 def list_schedules(paths):
-    return (NOTICE.format(source="ftuner-translate --list-options")
-            + "# Schedules\n\n"
-            "What the codegen paths decide beside the block tile. In IR a schedule is an attribute: parameters in the order\n"
-            "shown, of which those in parentheses may be left out and come in any order. In the [manifest](../manifest.md),\n"
-            "explanations, logs of measurements and [calibrations](../calibration.md#rows) it is the fields by their names,\n"
-            "`true` and `false` as 1 and 0. Each field takes the values of its row, and lists have a number for each of\n"
-            "their fields (`schedule_c1`). Operators and devices ask for more, which each path's model checks.\n"
-            "[How a path declares them](../extending/codegen-path.md).\n\n"
-            + "\n".join(map(describe_path, paths)))
+    return (
+        NOTICE.format(source="ftuner-translate --list-options") + "# Schedules\n\n"
+        "What the codegen paths decide beside the block tile. In IR a schedule is an attribute: parameters in the order\n"
+        "shown, of which those in parentheses may be left out and come in any order. In the [manifest](../manifest.md),\n"
+        "explanations, logs of measurements and [calibrations](../calibration.md#rows) it is the fields by their names,\n"
+        "`true` and `false` as 1 and 0. Each field takes the values of its row, and lists have a number for each of\n"
+        "their fields (`schedule_c1`). Operators and devices ask for more, which each path's model checks.\n"
+        "[How a path declares them](../extending/codegen-path.md).\n\n"
+        + "\n".join(map(describe_path, paths))
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tblgen", default="mlir-tblgen", help="path of mlir-tblgen")
     parser.add_argument("--include", action="append", default=[], help="folder of MLIR's headers")
     parser.add_argument("--translate", default="ftuner-translate", help="path of ftuner-translate")
@@ -171,8 +206,10 @@ def main():
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     if stale:
-        sys.exit(f"error: {', '.join(stale)}: not what the sources give; "
-                 "build the target ftuner-docs and commit the result")
+        sys.exit(
+            f"error: {', '.join(stale)}: not what the sources give; "
+            "build the target ftuner-docs and commit the result"
+        )
 
 
 if __name__ == "__main__":

@@ -24,13 +24,14 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
+
 import reports
 import torch
-
 from ftuner.latency import fit
 from ftuner.latency.measurements import readers
 from ftuner.latency.measurements.rows import Devices
@@ -58,7 +59,10 @@ class State:
             for line in self.path.read_text().splitlines():
                 entry = json.loads(line)
                 text = json.dumps(entry["part"])
-                self.known[text], self.commits[text] = entry["found"], entry.get("commit", "unknown")
+                self.known[text], self.commits[text] = (
+                    entry["found"],
+                    entry.get("commit", "unknown"),
+                )
 
     def part(self, run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
         """What `run` finds, from the file if it is there."""
@@ -70,7 +74,9 @@ class State:
             found["cpu_s"] = round(time.process_time() - start, 2)
             self.known[text], self.commits[text] = found, self.study.commit
             with self.path.open("a") as file:
-                file.write(json.dumps({"part": key, "found": found, "commit": self.study.commit}) + "\n")
+                file.write(
+                    json.dumps({"part": key, "found": found, "commit": self.study.commit}) + "\n"
+                )
             print(f"{text}: {json.dumps(found)}", file=sys.stderr, flush=True)
         self.study.commits.add(self.commits[text])
         return self.known[text]
@@ -111,7 +117,14 @@ class Study:
     def dataset(self, name: str, files: tuple[str, ...]) -> Dataset:
         path = self.state / f"{name}.dataset"
         if not path.exists():
-            command = [sys.executable, "-m", "ftuner", "learn", "data", *(str(self.folder / file) for file in files)]
+            command = [
+                sys.executable,
+                "-m",
+                "ftuner",
+                "learn",
+                "data",
+                *(str(self.folder / file) for file in files),
+            ]
             subprocess.run([*command, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
         return Dataset.load(str(path))
 
@@ -129,7 +142,14 @@ class Study:
             sys.exit("expected the rows of the data set; remove it")
         # Numbers of statements that a hundredth of programs or fewer have: no sample would teach their heads.
         sizes = np.array([len(trees[0].ordering) for trees in data.trees])
-        kept = np.isin(sizes, [size for size, count in zip(*np.unique(sizes, return_counts=True)) if count > len(data) / 100])
+        kept = np.isin(
+            sizes,
+            [
+                size
+                for size, count in zip(*np.unique(sizes, return_counts=True))
+                if count > len(data) / 100
+            ],
+        )
         return Products(data.select(kept), rows[kept])
 
     def count(self, number: int) -> int:
@@ -142,7 +162,12 @@ class Study:
         return np.sort(rng.choice(rows, min(self.count(number), len(rows)), replace=False))
 
     def options(self, **changes: Any) -> training.Options:
-        usual = dict(epochs=self.epochs, batch=training.SMALL_BATCH, rate=training.SMALL_RATE, decay=training.SMALL_DECAY)
+        usual = dict(
+            epochs=self.epochs,
+            batch=training.SMALL_BATCH,
+            rate=training.SMALL_RATE,
+            decay=training.SMALL_DECAY,
+        )
         return training.Options(**{**usual, **changes})
 
 
@@ -156,7 +181,9 @@ def with_prediction(data: Dataset, predicted: Any) -> Dataset:
 
 def own_constants(products: Products, indices: Any, start: Any = None) -> Any:
     """Constants of the latency model for the one card that the rows are of, fitted to them."""
-    return fit.fit_own(products.rows[indices], *((start.constants, start.offset) if start else (model().start(),)))
+    return fit.fit_own(
+        products.rows[indices], *((start.constants, start.offset) if start else (model().start(),))
+    )
 
 
 def predicted_of(products: Products, indices: Any, of: Any) -> Any:
@@ -181,7 +208,9 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
         return tuple(
             with_prediction(
                 data.select(np.concatenate([*of.values()])),
-                np.concatenate([predicted_of(products, rows, own[card]) for card, rows in of.items()]),
+                np.concatenate(
+                    [predicted_of(products, rows, own[card]) for card, rows in of.items()]
+                ),
             )
             for of in (known, unseen)
         )  # type: ignore[return-value]
@@ -199,12 +228,20 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
         return {"all": errors(times, judged), "cards": found}
 
     rows = []
-    kinds = [("latency", "times"), *((kind, form) for form in ("correction", "times") for kind in KINDS)]
+    kinds = [
+        ("latency", "times"),
+        *((kind, form) for form in ("correction", "times") for kind in KINDS),
+    ]
     for kind, form in kinds:
         seeds = range(1 if kind in ("latency", "boosted-trees") else options.repeats)
         found = [state.part(unseen_of, kind, form, seed) for seed in seeds]
-        cells = [percent(statistics.mean(one["cards"][card]["mean"] for one in found)) for card in CARDS]
-        every = {name: statistics.mean(one["all"][name] for one in found) for name in ("mean", "within_10", "within_20", "rank")}
+        cells = [
+            percent(statistics.mean(one["cards"][card]["mean"] for one in found)) for card in CARDS
+        ]
+        every = {
+            name: statistics.mean(one["all"][name] for one in found)
+            for name in ("mean", "within_10", "within_20", "rank")
+        }
         rows.append(
             [kind, "" if kind == "latency" else form, *cells, percent(every["mean"]), percent(every["within_10"]),
              percent(every["within_20"]), f"{every['rank']:.4f}", f"{statistics.mean(one['cpu_s'] for one in found):.0f}"]
@@ -214,7 +251,10 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
         f"(folds 1 to 4), {study.count(1000)} to judge by; {options.repeats} seeds of networks, {study.epochs} epochs. `latency` has "
         "constants that were fitted to the same programs to learn from.",
         "",
-        *reports.table(["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"], rows),
+        *reports.table(
+            ["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"],
+            rows,
+        ),
     ]
 
 
@@ -246,18 +286,27 @@ class LeftOut:
     @functools.cached_property
     def fitted(self) -> Any:
         """Constants of the other cards, for one that no row is of."""
-        return fit.fit_global(self.products.rows[np.concatenate([*self.known.values()])], model().start())
+        return fit.fit_global(
+            self.products.rows[np.concatenate([*self.known.values()])], model().start()
+        )
 
     @functools.cached_property
     def source(self) -> Dataset:
         own = [own_constants(self.products, rows, self.fitted) for rows in self.known.values()]
         return with_prediction(
             self.products.data.select(np.concatenate([*self.known.values()])),
-            np.concatenate([predicted_of(self.products, rows, one) for rows, one in zip(self.known.values(), own)]),
+            np.concatenate(
+                [
+                    predicted_of(self.products, rows, one)
+                    for rows, one in zip(self.known.values(), own)
+                ]
+            ),
         )
 
     def target(self, indices: Any, constants: Any) -> Dataset:
-        return with_prediction(self.products.data.select(indices), predicted_of(self.products, indices, constants))
+        return with_prediction(
+            self.products.data.select(indices), predicted_of(self.products, indices, constants)
+        )
 
     @functools.cache
     def trained(self, kind: str, form: str, seed: int) -> Any:
@@ -269,7 +318,11 @@ class LeftOut:
         if not count:
             return self.pool[:0], float("nan")
         pool = self.products.data.select(self.pool)
-        rows = sampling.standard_features(pool) if way == "features" else self.trained("cdmpp", "times", 0).latents(pool)
+        rows = (
+            sampling.standard_features(pool)
+            if way == "features"
+            else self.trained("cdmpp", "times", 0).latents(pool)
+        )
         choose = sampling.random_tasks if way == "random" else sampling.sample_tasks
         found = choose(rows, list(pool.task), count, seed)
         return self.pool[np.isin(pool.task, found.tasks)], found.radius
@@ -277,7 +330,9 @@ class LeftOut:
     def refitted(self, indices: Any) -> Any:
         return own_constants(self.products, indices, self.fitted) if len(indices) else self.fitted
 
-    def run(self, kind: str, form: str, count: int, way: str, alpha: float, seed: int) -> dict[str, Any]:
+    def run(
+        self, kind: str, form: str, count: int, way: str, alpha: float, seed: int
+    ) -> dict[str, Any]:
         sampled, radius = self.sample(count, way, seed)
         constants = self.refitted(sampled)
         judged = self.target(self.unseen, constants)
@@ -287,15 +342,25 @@ class LeftOut:
         labelled = self.target(sampled, constants) if count else None
         before = self.trained(kind, form, seed % 2)
         if kind == "boosted-trees":
-            return errors((transfer.tune(before, self.source, labelled, seed) if labelled else before).predict(judged), judged)
+            return errors(
+                (
+                    transfer.tune(before, self.source, labelled, seed) if labelled else before
+                ).predict(judged),
+                judged,
+            )
         tuned = before
         if count or alpha:
             tuning = training.Tuning(**TUNING, alpha=alpha, seed=seed)
-            tuned = training.finetune(before, self.source, pool if alpha else None, labelled, tuning)
+            tuned = training.finetune(
+                before, self.source, pool if alpha else None, labelled, tuning
+            )
         found = errors(tuned.predict(judged), judged)
         found["radius"] = radius
         found["cmd"] = float(
-            training.discrepancy(torch.from_numpy(tuned.latents(self.source)), torch.from_numpy(tuned.latents(judged)))
+            training.discrepancy(
+                torch.from_numpy(tuned.latents(self.source)),
+                torch.from_numpy(tuned.latents(judged)),
+            )
         )
         return found
 
@@ -330,7 +395,10 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
             for count in TASKS[alpha > 0 :]:
                 seeds = range(options.repeats if count else 1)
                 learns = form.split(",")[0]
-                of = [state.part(run, card, kind, learns, count, "features", alpha, seed)["mean"] for seed in seeds]
+                of = [
+                    state.part(run, card, kind, learns, count, "features", alpha, seed)["mean"]
+                    for seed in seeds
+                ]
                 found.setdefault((kind, form, count), []).append(of)
     rows = []
     for (kind, form, count), cards in found.items():
@@ -350,7 +418,9 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
             charts.Series(
                 f"{kind}, {form}",
                 [
-                    100 * statistics.mean(statistics.mean(x) for x in found[kind, form, n]) if (kind, form, n) in found else None
+                    100 * statistics.mean(statistics.mean(x) for x in found[kind, form, n])
+                    if (kind, form, n) in found
+                    else None
                     for n in TASKS
                 ],
                 number,
@@ -359,7 +429,14 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
             # Times of networks are off by so much that no other line would be seen.
             if (kind, form.split(",")[0]) != ("cdmpp", "times")
         ]
-        write_figure(options.figure, "Mean error of a card left out", "tasks measured", "mean error (%)", list(TASKS), series)
+        write_figure(
+            options.figure,
+            "Mean error of a card left out",
+            "tasks measured",
+            "mean error (%)",
+            list(TASKS),
+            series,
+        )
     return text
 
 
@@ -377,15 +454,25 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
         for card in CARDS:
             for way, (count, choice, alpha) in ways.items():
                 seeds = range(options.repeats if count or alpha else min(2, options.repeats))
-                of = [state.part(run, card, "cdmpp", form, count, choice, alpha, seed) for seed in seeds]
+                of = [
+                    state.part(run, card, "cdmpp", form, count, choice, alpha, seed)
+                    for seed in seeds
+                ]
                 cells[way].append([one["mean"] for one in of])
-        best, random, none = (cells[way] for way in ("50 k-means, CMD", "50 random, CMD", "no fine-tuning"))
+        best, random, none = (
+            cells[way] for way in ("50 k-means, CMD", "50 random, CMD", "no fine-tuning")
+        )
         ahead = [
-            statistics.mean(a) < min(statistics.mean(b), statistics.mean(c)) for a, b, c in zip(best, random, none)
+            statistics.mean(a) < min(statistics.mean(b), statistics.mean(c))
+            for a, b, c in zip(best, random, none)
         ]
         pairs = [sum(x < y for x, y in zip(a, b)) for a, b in zip(best, random)]
         rows = [
-            [way, *(percent(statistics.mean(one)) for one in of), percent(statistics.mean(statistics.mean(one) for one in of))]
+            [
+                way,
+                *(percent(statistics.mean(one)) for one in of),
+                percent(statistics.mean(statistics.mean(one) for one in of)),
+            ]
             for way, of in cells.items()
         ]
         text += [
@@ -419,7 +506,9 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
         }.items():  # fmt: skip
             of = [p for p in points if p[0] == form and mask(p)]
             if len(of) > 2:
-                rank = training.rank_correlation(np.array([p[6] for p in of]), np.array([p[7] for p in of]))
+                rank = training.rank_correlation(
+                    np.array([p[6] for p in of]), np.array([p[7] for p in of])
+                )
                 rows.append([form, label, len(of), f"{rank:.2f}" if rank is not None else "-"])
     if options.figure:
         body = []
@@ -450,9 +539,19 @@ def latents(study: Study, options: argparse.Namespace) -> list[str]:
         sampled, _ = of.sample(50, "features", seed)
         constants = of.refitted(sampled)
         tuned = training.finetune(
-            before, of.source, of.target(of.pool, constants), of.target(sampled, constants), training.Tuning(**TUNING, seed=seed)
+            before,
+            of.source,
+            of.target(of.pool, constants),
+            of.target(sampled, constants),
+            training.Tuning(**TUNING, seed=seed),
         )
-        found: dict[str, Any] = {"cards": [*np.repeat([*range(len(of.known))], [len(rows) for rows in of.known.values()]).tolist()]}
+        found: dict[str, Any] = {
+            "cards": [
+                *np.repeat(
+                    [*range(len(of.known))], [len(rows) for rows in of.known.values()]
+                ).tolist()
+            ]
+        }
         found["cards"] += [len(of.known)] * len(judged)
         for name, predictor in (("before", before), ("after", tuned)):
             z = [predictor.latents(part) for part in (of.source, judged)]
@@ -461,7 +560,9 @@ def latents(study: Study, options: argparse.Namespace) -> list[str]:
             found[name] = {
                 "cmd": float(training.discrepancy(*map(torch.from_numpy, z))),
                 "mean": errors(predictor.predict(judged), judged)["mean"],
-                "places": np.round(TSNE(random_state=seed, perplexity=30).fit_transform(rows), 2).tolist(),
+                "places": np.round(
+                    TSNE(random_state=seed, perplexity=30).fit_transform(rows), 2
+                ).tolist(),
             }
         return found
 
@@ -471,16 +572,34 @@ def latents(study: Study, options: argparse.Namespace) -> list[str]:
 
         figure = Figure(figsize=(9, 4.2), layout="constrained")
         cards = np.array(found["cards"])
-        for axes, (when, title) in zip(figure.subplots(1, 2), (("before", "not tuned"), ("after", "tuned with CMD and 50 tasks"))):
+        for axes, (when, title) in zip(
+            figure.subplots(1, 2),
+            (("before", "not tuned"), ("after", "tuned with CMD and 50 tasks")),
+        ):
             places = np.array(found[when]["places"])
             for number, name in enumerate(names):
                 own = places[cards == number]
                 is_left_out = name == LATENTS_OF
-                axes.scatter(*own.T, s=8 if is_left_out else 4, color="black" if is_left_out else f"C{number}", label=name, linewidths=0)
+                axes.scatter(
+                    *own.T,
+                    s=8 if is_left_out else 4,
+                    color="black" if is_left_out else f"C{number}",
+                    label=name,
+                    linewidths=0,
+                )
             axes.set(title=f"{title}: CMD {found[when]['cmd']:.2f}", xticks=[], yticks=[])
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=len(names), frameon=False, markerscale=3)
+        figure.legend(
+            *axes.get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=len(names),
+            frameon=False,
+            markerscale=3,
+        )
         figure.savefig(options.figure)
-    rows = [[when, f"{found[when]['cmd']:.3f}", percent(found[when]["mean"])] for when in ("before", "after")]
+    rows = [
+        [when, f"{found[when]['cmd']:.3f}", percent(found[when]["mean"])]
+        for when in ("before", "after")
+    ]
     return [
         f"Latent vectors z of programs of the five other cards and of the {LATENTS_OF}, which was left out, with times; in the figure by t-SNE. CMD "
         f"between the others' and its own, and the mean error of its times, before and after tuning with CMD and 50 tasks.",
@@ -496,7 +615,11 @@ LATENTS_OF = "v100-pcie"
 
 
 def _variants(
-    study: Study, options: argparse.Namespace, name: str, variants: dict[str, dict[str, Any]], is_tuned: bool = False
+    study: Study,
+    options: argparse.Namespace,
+    name: str,
+    variants: dict[str, dict[str, Any]],
+    is_tuned: bool = False,
 ) -> list[str]:
     """Each variant, trained on one card's shapes (or tuned configurations) and judged by others of the card."""
     state = State(study, "variants")
@@ -512,14 +635,18 @@ def _variants(
         learned = data.select(study.pick(of & (data.fold != 0), 800, seed))
         judged = data.select(study.pick(of & (data.fold == 0), 800, seed))
         labels = dataclasses.replace(learned, microseconds=learned.microseconds / unit)
-        trained = training.train(labels, network.SMALL, study.options(seed=seed, batch=64, **changes))
+        trained = training.train(
+            labels, network.SMALL, study.options(seed=seed, batch=64, **changes)
+        )
         return errors(trained.predict(judged) * unit, judged)
 
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for seed in range(options.repeats):
         for card in cards:
             for label, changes in variants.items():
-                cells.setdefault((card, label), []).append(state.part(variant_of, card, seed, changes))
+                cells.setdefault((card, label), []).append(
+                    state.part(variant_of, card, seed, changes)
+                )
 
     def mean(card: str, label: str, figure: str) -> float:
         # Predictions that are all equal have no rank.
@@ -529,16 +656,35 @@ def _variants(
     for label in variants:
         errors_of = [[one["mean"] for one in cells[card, label]] for card in cards]
         wins = [
-            "" if label == first else f"{sum(a['mean'] < b['mean'] for a, b in zip(cells[card, first], cells[card, label]))}"
+            ""
+            if label == first
+            else f"{sum(a['mean'] < b['mean'] for a, b in zip(cells[card, first], cells[card, label]))}"
             for card in cards
         ]
-        others = [f"{mean(card, label, 'rank'):.3f}" if is_tuned else f"{mean(card, label, 'rmse') / 1e3:.3g}" for card in cards]
-        rows.append([label, *(f"{percent(statistics.mean(one))} ± {100 * deviation(one):.1f}" for one in errors_of), *wins, *others])
+        others = [
+            f"{mean(card, label, 'rank'):.3f}"
+            if is_tuned
+            else f"{mean(card, label, 'rmse') / 1e3:.3g}"
+            for card in cards
+        ]
+        rows.append(
+            [
+                label,
+                *(
+                    f"{percent(statistics.mean(one))} ± {100 * deviation(one):.1f}"
+                    for one in errors_of
+                ),
+                *wins,
+                *others,
+            ]
+        )
     ahead = [
         card for card in cards
         if all(mean(card, first, "mean") < mean(card, label, "mean") for label in variants if label != first)
     ]  # fmt: skip
-    what = "configurations of one convolution on one card" if is_tuned else "f32 products of one card"
+    what = (
+        "configurations of one convolution on one card" if is_tuned else "f32 products of one card"
+    )
     other = "rank correlation" if is_tuned else "RMSE in ms"
     return [
         f"{name}: {what}, {study.count(800)} programs to learn from and {study.count(800)} of other "
@@ -546,7 +692,15 @@ def _variants(
         "repeats in pairs (programs and weights of a repeat are the same for all). Mean error ± deviation, in how many repeats "
         f"`{first}` is ahead, {other}. `{first}` is ahead of all others on {len(ahead)} of {len(cards)} cards ({', '.join(ahead) or 'none'}).",
         "",
-        *reports.table(["", *cards, *(f"ahead, {card}" for card in cards), *(f"{other.split(' in')[0]}, {card}" for card in cards)], rows),
+        *reports.table(
+            [
+                "",
+                *cards,
+                *(f"ahead, {card}" for card in cards),
+                *(f"{other.split(' in')[0]}, {card}" for card in cards),
+            ],
+            rows,
+        ),
     ]
 
 
@@ -557,7 +711,9 @@ POSITIONS: dict[str, dict[str, Any]] = {
 
 
 def transforms(study: Study, options: argparse.Namespace) -> list[str]:
-    variants: dict[str, dict[str, Any]] = {kind: {"transform": kind} for kind in ("box-cox", "yeo-johnson", "quantile", "none")}
+    variants: dict[str, dict[str, Any]] = {
+        kind: {"transform": kind} for kind in ("box-cox", "yeo-johnson", "quantile", "none")
+    }
     # Of labels much greater than 1 both power transforms are alike.
     variants["yeo-johnson of ms"] = {"transform": "yeo-johnson", "unit": 1e3}
     return _variants(study, options, "Transforms of labels", variants)
@@ -565,7 +721,9 @@ def transforms(study: Study, options: argparse.Namespace) -> list[str]:
 
 def losses(study: Study, options: argparse.Namespace) -> list[str]:
     kinds = ("both", "squared", "relative", "squared-relative")
-    variants = {kind: {"transform": "box-cox"} if kind == "both" else {"loss": kind} for kind in kinds}
+    variants = {
+        kind: {"transform": "box-cox"} if kind == "both" else {"loss": kind} for kind in kinds
+    }
     return _variants(study, options, "Losses", variants)
 
 
@@ -589,17 +747,47 @@ def sizes(study: Study, options: argparse.Namespace) -> list[str]:
     def size_of(size: str, rate: float) -> dict[str, Any]:
         trained = training.train(learned, networks[size], study.options(batch=64, rate=rate))
         numbers = network.parameters_of(trained.predictor)
-        return {**errors(trained.predict(judged), judged), "numbers": numbers, "trained": errors(trained.predict(learned), learned)["mean"]}
+        return {
+            **errors(trained.predict(judged), judged),
+            "numbers": numbers,
+            "trained": errors(trained.predict(learned), learned)["mean"],
+        }
 
     rows = []
-    for size, rate in (("small", training.SMALL_RATE), ("paper", training.SMALL_RATE), ("paper", 1e-4), ("paper", 1.68e-5)):
+    for size, rate in (
+        ("small", training.SMALL_RATE),
+        ("paper", training.SMALL_RATE),
+        ("paper", 1e-4),
+        ("paper", 1.68e-5),
+    ):
         found = state.part(size_of, size, rate)
-        rows.append([size, found["numbers"], rate, percent(found["trained"]), percent(found["mean"]), f"{found['rank']:.4f}", f"{found['cpu_s']:.0f}"])
+        rows.append(
+            [
+                size,
+                found["numbers"],
+                rate,
+                percent(found["trained"]),
+                percent(found["mean"]),
+                f"{found['rank']:.4f}",
+                f"{found['cpu_s']:.0f}",
+            ]
+        )
     return [
         f"f32 products on the T4: {len(learned)} programs to learn from, {len(judged)} of other shapes to judge by, times, {study.epochs} epochs of "
         "batches of 64, one seed.",
         "",
-        *reports.table(["network", "numbers", "rate", "mean error, learned", "mean error, unseen", "rank", "CPU s"], rows),
+        *reports.table(
+            [
+                "network",
+                "numbers",
+                "rate",
+                "mean error, learned",
+                "mean error, unseen",
+                "rank",
+                "CPU s",
+            ],
+            rows,
+        ),
     ]
 
 
@@ -633,7 +821,10 @@ def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
     rows = []
     for label, (form, kind, alpha) in ways.items():
         means = [
-            statistics.mean(state.part(model_out, name, form, kind, alpha, seed)["mean"] for seed in range(options.repeats))
+            statistics.mean(
+                state.part(model_out, name, form, kind, alpha, seed)["mean"]
+                for seed in range(options.repeats)
+            )
             for name in names
         ]
         rows.append([label, *map(percent, means), percent(statistics.mean(means))])
@@ -666,7 +857,9 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
 
     def card_out(card: str, kind: str, count: int, seed: int) -> dict[str, Any]:
         others = [name for name in CONVOLUTION if name != card]
-        learned = Dataset.concatenate([data.select(study.pick(sets[name], 1500, seed)) for name in others])
+        learned = Dataset.concatenate(
+            [data.select(study.pick(sets[name], 1500, seed)) for name in others]
+        )
         target = data.select(np.flatnonzero(sets[card]))
         rng = np.random.default_rng(seed)
         sampled = np.zeros(len(target), bool)
@@ -674,26 +867,52 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         judged = target.select(~sampled)
         if kind == "nearest card":
             # Boosted trees of the card with the most similar figures; those of own programs correct their times.
-            vectors = {name: data.device_vectors[data.device_names.index(name)] for name in CONVOLUTION}
-            nearest = min(others, key=lambda name: float(np.abs(vectors[name] - vectors[card]).sum()))
+            vectors = {
+                name: data.device_vectors[data.device_names.index(name)] for name in CONVOLUTION
+            }
+            nearest = min(
+                others, key=lambda name: float(np.abs(vectors[name] - vectors[card]).sum())
+            )
             of = boosted.train(data.select(study.pick(sets[nearest], 3000, seed)), seed=seed)
-            as_nearest = dataclasses.replace(target, device=np.full(len(target), data.device_names.index(nearest)))
+            as_nearest = dataclasses.replace(
+                target, device=np.full(len(target), data.device_names.index(nearest))
+            )
             target = with_prediction(target, of.predict(as_nearest))
             judged, own = target.select(~sampled), target.select(sampled)
-            times = boosted.train(own, corrects=True, seed=seed).predict(judged) if count else judged.predicted
+            times = (
+                boosted.train(own, corrects=True, seed=seed).predict(judged)
+                if count
+                else judged.predicted
+            )
             return errors(times, judged)
         trained = trained_on(study, learned, kind, "times", seed)
         if kind == "boosted-trees":
-            return errors((transfer.tune(trained, learned, target.select(sampled), seed) if count else trained).predict(judged), judged)
+            return errors(
+                (
+                    transfer.tune(trained, learned, target.select(sampled), seed)
+                    if count
+                    else trained
+                ).predict(judged),
+                judged,
+            )
         if count:
             tuning = training.Tuning(**TUNING, seed=seed)
-            trained = training.finetune(trained, learned, judged.select(study.pick(np.ones(len(judged), bool), 600, seed)), target.select(sampled), tuning)
+            trained = training.finetune(
+                trained,
+                learned,
+                judged.select(study.pick(np.ones(len(judged), bool), 600, seed)),
+                target.select(sampled),
+                tuning,
+            )
         return errors(trained.predict(judged), judged)
 
     rows = []
     for card in sets:
         has_latency = np.isfinite(data.predicted[sets[card]]).all()
-        kinds = [*([("latency", "times")] if has_latency else []), *((kind, "times") for kind in KINDS)]
+        kinds = [
+            *([("latency", "times")] if has_latency else []),
+            *((kind, "times") for kind in KINDS),
+        ]
         if has_latency:
             kinds.append(("cdmpp", "correction"))
         for kind, form in kinds:
@@ -704,7 +923,9 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         f"fifth of all to judge by, {options.repeats} repeats, networks with {study.epochs} epochs. rtx3090: CLBlast's Xgemm; others: one image "
         "convolution.",
         "",
-        *reports.table(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
+        *reports.table(
+            ["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows
+        ),
         "",
     ]
     rows = []
@@ -714,14 +935,26 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
             rows.append([card, f"times of {name}", 0, f"{rank:.3f}", "", ""])
         for kind in (*KINDS, "nearest card"):
             for count in (0, 50):
-                found = [state.part(card_out, card, kind, count, seed) for seed in range(options.repeats)]
+                found = [
+                    state.part(card_out, card, kind, count, seed) for seed in range(options.repeats)
+                ]
                 rows.append([card, kind, count, *_means(found)])
     return text + [
         f"The same convolution with a card left out: {study.count(1500)} configurations of each of the other two to learn from, and so many of "
         "its own at random. `times of` another card: its measured times as the ranking. `nearest card`: boosted trees of the card whose "
         "figures are most alike, and with own programs a correction of what they predict.",
         "",
-        *reports.table(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
+        *reports.table(
+            [
+                "card left out",
+                "predictor",
+                "own programs",
+                "rank correlation",
+                "mean error",
+                "within 10 %",
+            ],
+            rows,
+        ),
     ]
 
 
@@ -730,7 +963,10 @@ CONVOLUTION = ("a4000", "w6600", "mi250x")
 
 def _means(found: list[dict[str, Any]]) -> list[str]:
     # Predictions that are all equal have no rank.
-    mean = {name: statistics.mean(one[name] or 0.0 for one in found) for name in ("rank", "mean", "within_10")}
+    mean = {
+        name: statistics.mean(one[name] or 0.0 for one in found)
+        for name in ("rank", "mean", "within_10")
+    }
     return [f"{mean['rank']:.3f}", percent(mean["mean"]), percent(mean["within_10"])]
 
 
@@ -739,7 +975,10 @@ def _neighbours(data: Dataset, sets: dict[str, Any], card: str) -> dict[str, flo
 
     def by_features(name: str) -> dict[bytes, float]:
         rows = np.flatnonzero(sets[name])
-        return {b"".join(t.features.tobytes() for t in data.trees[row]): float(data.microseconds[row]) for row in rows.tolist()}
+        return {
+            b"".join(t.features.tobytes() for t in data.trees[row]): float(data.microseconds[row])
+            for row in rows.tolist()
+        }
 
     own = by_features(card)
     found = {}
@@ -747,7 +986,9 @@ def _neighbours(data: Dataset, sets: dict[str, Any], card: str) -> dict[str, flo
         if name != card:
             other = by_features(name)
             both = [key for key in own if key in other]
-            rank = training.rank_correlation(np.array([other[key] for key in both]), np.array([own[key] for key in both]))
+            rank = training.rank_correlation(
+                np.array([other[key] for key in both]), np.array([own[key] for key in both])
+            )
             found[name] = float("nan") if rank is None else rank
     return found
 
@@ -775,7 +1016,11 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
                     predictor: Any = boosted.train(known, seed=seed, rounds=100)
                 else:
                     settings = study.options(
-                        epochs=30, batch=32, seed=seed, structure=not kind.startswith("no-structure"), corrects=kind.endswith("correction")
+                        epochs=30,
+                        batch=32,
+                        seed=seed,
+                        structure=not kind.startswith("no-structure"),
+                        corrects=kind.endswith("correction"),
                     )
                     predictor = training.train(known, network.SMALL, settings)
                 candidates = rng.choice(left, min(len(left), 3000), replace=False)
@@ -784,7 +1029,9 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
                 keep = SEARCH_BATCH * 9 // 10
                 chosen = candidates[np.argsort(times, kind="stable")[:keep]]
                 rest = np.setdiff1d(left, chosen)
-                chosen = np.concatenate([chosen, rng.choice(rest, SEARCH_BATCH - keep, replace=False)])
+                chosen = np.concatenate(
+                    [chosen, rng.choice(rest, SEARCH_BATCH - keep, replace=False)]
+                )
             measured += [int(one) for one in chosen]
             found[str(len(measured))] = best / float(of.microseconds[measured].min())
         return {"best": found}
@@ -796,10 +1043,23 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
         seeds = range(1 if kind == "latency" else options.repeats)
         found = [state.part(search, kind, seed) for seed in seeds]
         means = [statistics.mean(one["best"][point] for one in found) for point in points]
-        rows.append([kind, *(percent(value) for value in means), f"{statistics.mean(one['cpu_s'] for one in found):.0f}"])
+        rows.append(
+            [
+                kind,
+                *(percent(value) for value in means),
+                f"{statistics.mean(one['cpu_s'] for one in found):.0f}",
+            ]
+        )
         series.append(charts.Series(kind, [100 * value for value in means], number))
     if options.figure:
-        write_figure(options.figure, "Best configuration found", "measurements", "% of the best of all", [float(p) for p in points], series)
+        write_figure(
+            options.figure,
+            "Best configuration found",
+            "measurements",
+            "% of the best of all",
+            [float(p) for p in points],
+            series,
+        )
     return [
         f"Xgemm of 4096³ on an RTX 3090, {len(of)} configurations: speed of the best that was measured over that of the best of all, after so "
         f"many measurements, {SEARCH_BATCH} at a time: nine tenths by prediction, others and the first {SEARCH_BATCH} at random; {options.repeats} "
@@ -824,7 +1084,13 @@ def deviation(values: list[float]) -> float:
 
 
 def write_figure(
-    path: str, title: str, x: str, y: str, places: list[float], series: list[charts.Series], has_marks: bool = False
+    path: str,
+    title: str,
+    x: str,
+    y: str,
+    places: list[float],
+    series: list[charts.Series],
+    has_marks: bool = False,
 ) -> None:
     figure = charts.lines(title, x, y, places, series, has_marks=has_marks)
     Path(path).write_text(charts.document(figure, series))
@@ -839,7 +1105,9 @@ def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], 
         values.update(dict(of))
         series.append(charts.Series(label, list(values.values()), number))
     title = "Error and discrepancy of a card left out"
-    write_figure(path, title, "CMD of latent vectors", "mean error (%)", places, series, has_marks=True)
+    write_figure(
+        path, title, "CMD of latent vectors", "mean error (%)", places, series, has_marks=True
+    )
 
 
 EXPERIMENTS: dict[str, Callable[[Study, argparse.Namespace], list[str]]] = {
@@ -860,24 +1128,55 @@ EXPERIMENTS: dict[str, Callable[[Study, argparse.Namespace], list[str]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("experiment", choices=EXPERIMENTS)
     parser.add_argument("--data", required=True, metavar="FOLDER", help="published measurements")
-    parser.add_argument("--state", required=True, metavar="FOLDER", help="where data sets and finished parts are")
-    parser.add_argument("--scale", type=float, default=1.0, help="of numbers of programs (default: %(default)s)")
+    parser.add_argument(
+        "--state", required=True, metavar="FOLDER", help="where data sets and finished parts are"
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="of numbers of programs (default: %(default)s)"
+    )
     parser.add_argument("--epochs", type=int, default=20, help="of training (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--cards", nargs="+", choices=CARDS, default=CARDS, help="of `leave-device-out` (default: all)")
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["times"], help="of `sampling` (default: times)")
-    parser.add_argument("--write", metavar="FILE.md", help="file to write (default: standard output)")
+    parser.add_argument(
+        "--cards",
+        nargs="+",
+        choices=CARDS,
+        default=CARDS,
+        help="of `leave-device-out` (default: all)",
+    )
+    parser.add_argument(
+        "--forms",
+        nargs="+",
+        choices=FORMS,
+        default=["times"],
+        help="of `sampling` (default: times)",
+    )
+    parser.add_argument(
+        "--write", metavar="FILE.md", help="file to write (default: standard output)"
+    )
     parser.add_argument("--figure", metavar="FILE.svg", help="figure to write, where there is one")
     options = parser.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     study = Study(options)
     table = EXPERIMENTS[options.experiment](study, options)
     command = f"benchmarks/cpu/cdmpp_experiments.py {options.experiment} --repeats={options.repeats} --scale={options.scale:g} --epochs={options.epochs}"
-    others = f", with parts of {', '.join(sorted(study.commits))}" if study.commits - {study.commit} else ""
-    text = "\n".join([f"Made on {datetime.date.today()} by `{command}` at commit {study.commit}{others}.", "", *table, ""])
+    others = (
+        f", with parts of {', '.join(sorted(study.commits))}"
+        if study.commits - {study.commit}
+        else ""
+    )
+    text = "\n".join(
+        [
+            f"Made on {datetime.date.today()} by `{command}` at commit {study.commit}{others}.",
+            "",
+            *table,
+            "",
+        ]
+    )
     if options.write:
         Path(options.write).write_text(text)
     else:

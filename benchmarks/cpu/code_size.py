@@ -24,7 +24,7 @@ import workloads
 
 GPU = os.path.join(workloads.ROOT, "benchmarks", "gpu")
 sys.path.insert(0, GPU)
-from ftuner_bench.workloads import FULL  # noqa: E402
+from ftuner_bench.workloads import FULL
 
 PROGRAM = """
 import ctypes, json, os, sys

@@ -30,6 +30,7 @@ BEGIN, END = "<!-- combination gain: begin -->", "<!-- combination gain: end -->
 
 def cases(folder):
     """Paths of modules by the name of the product."""
+
     def path(name):
         return os.path.join(folder, name + ".mlir")
 
@@ -37,11 +38,16 @@ def cases(folder):
         os.makedirs(os.path.join(folder, name))
         return token_products.write_module(os.path.join(folder, name), *arguments)
 
-    dense = {f"Dense, {label}, f32": workloads.write(path(f"dense{number}"), rows)
-             for number, (label, rows) in enumerate(workloads.RANGES.items())}
-    return {**dense, "BatchMatmul, f32": workloads.write_batch_matmul(path("batch")),
-            "Dense, M = T, f16": product("f16", "f16", 2304, 768, "1 to 128", False),
-            "Llama out, f16": product("llama", "f16", 4096, 4096, "1 to 4096", True)}
+    dense = {
+        f"Dense, {label}, f32": workloads.write(path(f"dense{number}"), rows)
+        for number, (label, rows) in enumerate(workloads.RANGES.items())
+    }
+    return {
+        **dense,
+        "BatchMatmul, f32": workloads.write_batch_matmul(path("batch")),
+        "Dense, M = T, f16": product("f16", "f16", 2304, 768, "1 to 128", False),
+        "Llama out, f16": product("llama", "f16", 4096, 4096, "1 to 4096", True),
+    }
 
 
 def mean(shapes, figure):
@@ -67,23 +73,43 @@ def row(tool, path, device, search):
     if workload is None:
         return ["no feasible uKernel", "", "", ""]
     shapes = workload["shapes"]
-    gains = {shape["shape"][workload["main_axis"]]: gain(shape["best_single"], shape[best]) for shape in shapes}
-    pairs = [size for size, shape in zip(gains, shapes) if is_pair(shape[best]) and abs(gains[size]) > LEAST_GAIN]
+    gains = {
+        shape["shape"][workload["main_axis"]]: gain(shape["best_single"], shape[best])
+        for shape in shapes
+    }
+    pairs = [
+        size
+        for size, shape in zip(gains, shapes)
+        if is_pair(shape[best]) and abs(gains[size]) > LEAST_GAIN
+    ]
     size = max(pairs, key=gains.get, default=None)
-    pads = [f"{100 * mean(shapes, lambda shape, key=key: padded(shape[key])):.1f} %" for key in ("best_single", best)]
-    return [f"{len(pairs)} of {len(shapes)}", f"{100 * mean(shapes, lambda shape: gain(shape['best_single'], shape[best])):.2f} %",
-            f"{100 * gains[size]:.1f} % ({size})" if pairs else "", " → ".join(pads)]
+    pads = [
+        f"{100 * mean(shapes, lambda shape, key=key: padded(shape[key])):.1f} %"
+        for key in ("best_single", best)
+    ]
+    return [
+        f"{len(pairs)} of {len(shapes)}",
+        f"{100 * mean(shapes, lambda shape: gain(shape['best_single'], shape[best])):.2f} %",
+        f"{100 * gains[size]:.1f} % ({size})" if pairs else "",
+        " → ".join(pads),
+    ]
 
 
 def table(tool, devices):
-    lines = ["| device | product | search | sizes with a pair | mean gain | largest gain (at) | padded, one → two |",
-             "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| device | product | search | sizes with a pair | mean gain | largest gain (at) | padded, one → two |",
+        "|---|---|---|---|---|---|---|",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for name, path in cases(folder).items():
             for device in devices:
                 for search in SEARCHES:
                     print(f"{name}, {device}, {search}", file=sys.stderr)
-                    lines.append(f"| {device} | {name} | {search} | " + " | ".join(row(tool, path, device, search)) + " |")
+                    lines.append(
+                        f"| {device} | {name} | {search} | "
+                        + " | ".join(row(tool, path, device, search))
+                        + " |"
+                    )
     return "\n".join(lines)
 
 
@@ -97,7 +123,9 @@ def put(page, text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", nargs="+", default=["v100", "a100", "h200"])
     parser.add_argument("--docs", metavar="FILE", help="a page with the marks")

@@ -19,8 +19,8 @@ ROOT = pathlib.Path(workloads.ROOT).resolve()
 os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
 sys.path[:0] = [str(ROOT / "python")]
 
-from ftuner.compiler import SourceText  # noqa: E402
-from ftuner.study import comparison, comparison_text, growth, paper_comparison, papers  # noqa: E402
+from ftuner.compiler import SourceText
+from ftuner.study import comparison, comparison_text, growth, paper_comparison, papers
 
 #: Workloads of the paper, by their names in papers.json.
 OPERATORS = ("dense_rows", "dense", "batch_matmul")
@@ -52,7 +52,11 @@ def ranks(found):
         for judge in found.judges:
             of = group.ranks(judge)
             if of:
-                own = comparison_text.OWN if any(judge in entry.own_judges for entry in group.plans) else ""
+                own = (
+                    comparison_text.OWN
+                    if any(judge in entry.own_judges for entry in group.plans)
+                    else ""
+                )
                 cells = [str(of.get(i, "-")) for i in range(len(group.entries))]
                 rows.append([source, workload, device, judge + own, *cells])
     return markdown(["source", "workload", "device", "judge", *strategies], rows)
@@ -69,21 +73,43 @@ def behind(found):
         for judge in found.judges:
             at = group.common(judge)
             own = entries["ftuner"].times.get(judge, [])
-            losses = [(own[i] / entry.times[judge][i] - 1, name, group.sizes[i])
-                      for name, entry in entries.items() for i in at if len(entry.times.get(judge, [])) == len(own)]
+            losses = [
+                (own[i] / entry.times[judge][i] - 1, name, group.sizes[i])
+                for name, entry in entries.items()
+                for i in at
+                if len(entry.times.get(judge, [])) == len(own)
+            ]
             losing = {tuple(size) for loss, _, size in losses if loss > BEHIND}
             if losing:
                 worst, name, size = max(losses)
-                rows.append([source, workload, device, judge, f"{len(losing)} of {len(at)}", f"{worst:.1%}", name,
-                             " × ".join(map(str, size))])
-    return markdown(["source", "workload", "device", "judge", "sizes", "worst", "against", "at"], rows)
+                rows.append(
+                    [
+                        source,
+                        workload,
+                        device,
+                        judge,
+                        f"{len(losing)} of {len(at)}",
+                        f"{worst:.1%}",
+                        name,
+                        " × ".join(map(str, size)),
+                    ]
+                )
+    return markdown(
+        ["source", "workload", "device", "judge", "sizes", "worst", "against", "at"], rows
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--devices", nargs="*", default=["v100", "h200"])
-    parser.add_argument("--parts", nargs="*", choices=("operators", "model", "growth", "papers"),
-                        default=["operators", "model", "growth", "papers"])
+    parser.add_argument(
+        "--parts",
+        nargs="*",
+        choices=("operators", "model", "growth", "papers"),
+        default=["operators", "model", "growth", "papers"],
+    )
     parser.add_argument("--layers", type=int, help="of BERT-base (default: as published)")
     parser.add_argument("--small", action="store_true", help="48 channels: to try this script")
     parser.add_argument("--ends", nargs="*", type=int, default=ENDS, help="of ranges")
@@ -91,9 +117,15 @@ def main():
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
-    given = {"device": options.devices, "state": options.state, "tell": lambda line: print(line, file=sys.stderr)}
+    given = {
+        "device": options.devices,
+        "state": options.state,
+        "tell": lambda line: print(line, file=sys.stderr),
+    }
     paper = papers.load("ftuner")
-    modules = {one.name: SourceText(f"{one.name}.mlir", one.text().encode()) for one in paper.workloads}
+    modules = {
+        one.name: SourceText(f"{one.name}.mlir", one.text().encode()) for one in paper.workloads
+    }
     sources = [modules[name] for name in OPERATORS] if "operators" in options.parts else []
     if "model" in options.parts:
         sources.append(bert_base(options.layers, options.small))
@@ -102,7 +134,10 @@ def main():
     if found:
         everything = comparison.Comparison([entry for one in found for entry in one.entries])
         text += f"\n## Ranks\n\n{ranks(everything)}\n## Sizes at which `ftuner` is behind\n\n{behind(everything)}"
-        text += "".join(f"\n## {source.name}\n\n{fenced(comparison_text.text(one))}" for source, one in zip(sources, found))
+        text += "".join(
+            f"\n## {source.name}\n\n{fenced(comparison_text.text(one))}"
+            for source, one in zip(sources, found)
+        )
     if "growth" in options.parts:
         grown = growth.compare(modules["dense_rows"], options.ends, **given)
         header, rows = growth.table(grown)

@@ -26,8 +26,12 @@ import workloads
 
 LENGTHS = workloads.LENGTHS
 #: Workloads, and what a size of their main axis is of a length.
-WORKLOADS = {"dense": ("Dense, M = T", 1), "dense16": ("Dense, M = 16·T", 16), "nt": ("BatchMatmul NT", 1),
-             "nn": ("BatchMatmul NN", 1)}
+WORKLOADS = {
+    "dense": ("Dense, M = T", 1),
+    "dense16": ("Dense, M = 16·T", 16),
+    "nt": ("BatchMatmul NT", 1),
+    "nn": ("BatchMatmul NN", 1),
+}
 NOTICEABLE = 0.05
 
 
@@ -50,7 +54,11 @@ def instances(workload, lengths=LENGTHS):
 
 
 def cases(options):
-    return [(workload, device) for workload in options.workloads.split(",") for device in options.devices.split(",")]
+    return [
+        (workload, device)
+        for workload in options.workloads.split(",")
+        for device in options.devices.split(",")
+    ]
 
 
 def in_order(options, function, items):
@@ -60,25 +68,44 @@ def in_order(options, function, items):
 
 
 def regret_row(options, workload, device, votes):
-    found = search(options, workload, device, instances(workload), f"trials={options.trials}",
-                   f"dietcode-seed={options.seed}", *votes)
+    found = search(
+        options,
+        workload,
+        device,
+        instances(workload),
+        f"trials={options.trials}",
+        f"dietcode-seed={options.seed}",
+        *votes,
+    )
     others = [size for size in found["sizes"] if size["size"] not in sizes_of(workload)]
     losses = [size["us"] / size["best_us"] - 1 for size in others]
     families = [size["family"] for size in found["sizes"]]
     changes = sum(a != b for a, b in zip(families, families[1:]))
-    return [f"{sum(loss > NOTICEABLE for loss in losses)} of {len(losses)}", f"{100 * statistics.mean(losses):.1f} %",
-            f"{100 * max(losses):.0f} %", f"{found['statistics']['measured_programs']:.0f}",
-            str(len(set(families))), str(found["leaves"]), str(changes)]
+    return [
+        f"{sum(loss > NOTICEABLE for loss in losses)} of {len(losses)}",
+        f"{100 * statistics.mean(losses):.1f} %",
+        f"{100 * max(losses):.0f} %",
+        f"{found['statistics']['measured_programs']:.0f}",
+        str(len(set(families))),
+        str(found["leaves"]),
+        str(changes),
+    ]
 
 
 def regret(options):
-    print("| workload | device | votes | sizes that lose more than 5 % | mean loss | most | programs measured | kernels "
-          "of the sizes | leaves | changes of kernels |\n|" + "---|" * 10)
+    print(
+        "| workload | device | votes | sizes that lose more than 5 % | mean loss | most | programs measured | kernels "
+        "of the sizes | leaves | changes of kernels |\n|" + "---|" * 10
+    )
     kinds = {"range": (), "paper": ("vote-sizes=instances", "votes=best")}
     items = [(*case, name) for case in cases(options) for name in kinds]
     for (workload, device, name), row in zip(
-            items, in_order(options, lambda item: regret_row(options, *item[:2], kinds[item[2]]), items)):
-        print(f"| {WORKLOADS[workload][0]} | {device} | {name} | " + " | ".join(row) + " |", flush=True)
+        items, in_order(options, lambda item: regret_row(options, *item[:2], kinds[item[2]]), items)
+    ):
+        print(
+            f"| {WORKLOADS[workload][0]} | {device} | {name} | " + " | ".join(row) + " |",
+            flush=True,
+        )
 
 
 def joint_row(options, workload, device):
@@ -86,26 +113,46 @@ def joint_row(options, workload, device):
     scale = WORKLOADS[workload][1]
 
     def run(lengths, trials, *given):
-        found = search(options, workload, device, instances(workload, lengths), f"trials={trials}",
-                       f"dietcode-seed={options.seed}", *given)
+        found = search(
+            options,
+            workload,
+            device,
+            instances(workload, lengths),
+            f"trials={trials}",
+            f"dietcode-seed={options.seed}",
+            *given,
+        )
         times = {size["size"]: size["us"] for size in found["sizes"]}
-        return found["statistics"]["measured_programs"], [times[length * scale] for length in lengths]
+        return found["statistics"]["measured_programs"], [
+            times[length * scale] for length in lengths
+        ]
 
-    joint_cost, joint_times = run(LENGTHS, options.joint_trials or options.trials, "vote-sizes=instances")
+    joint_cost, joint_times = run(
+        LENGTHS, options.joint_trials or options.trials, "vote-sizes=instances"
+    )
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        singles = list(pool.map(lambda length: run((length,), options.trials, "vote-sizes=instances"),
-                                LENGTHS))
+        singles = list(
+            pool.map(lambda length: run((length,), options.trials, "vote-sizes=instances"), LENGTHS)
+        )
     single_cost = sum(cost for cost, _ in singles)
     best = [min(a, times[0]) for a, (_, times) in zip(joint_times, singles)]
     joint = statistics.mean(a / b - 1 for a, b in zip(joint_times, best))
     single = statistics.mean(times[0] / b - 1 for (_, times), b in zip(singles, best))
-    return [f"{joint_cost:.0f}", f"{single_cost:.0f}", f"{joint_cost / single_cost:.2f}", f"{100 * joint:.1f} %",
-            f"{100 * single:.1f} %", f"{100 * (joint - single):.1f} %"]
+    return [
+        f"{joint_cost:.0f}",
+        f"{single_cost:.0f}",
+        f"{joint_cost / single_cost:.2f}",
+        f"{100 * joint:.1f} %",
+        f"{100 * single:.1f} %",
+        f"{100 * (joint - single):.1f} %",
+    ]
 
 
 def joint(options):
-    print("| workload | device | programs measured: joint | eight searches | share | mean loss: joint | eight searches | "
-          "joint less eight |\n|" + "---|" * 8)
+    print(
+        "| workload | device | programs measured: joint | eight searches | share | mean loss: joint | eight searches | "
+        "joint less eight |\n|" + "---|" * 8
+    )
     items = cases(options)
     for workload, device in items:
         row = joint_row(options, workload, device)
@@ -113,7 +160,13 @@ def joint(options):
 
 
 #: SMs of the recorded cards, and microseconds of the shortest calls of linear layers and of batched products.
-CARDS = {"p4": (20, 55, 33), "p100": (56, 96, 54), "t4": (40, 55, 36), "v100": (80, 66, 48), "a100": (108, 55, 33)}
+CARDS = {
+    "p4": (20, 55, 33),
+    "p100": (56, 96, 54),
+    "t4": (40, 55, 36),
+    "v100": (80, 66, 48),
+    "a100": (108, 55, 33),
+}
 #: What is fitted beside k: microseconds before a kernel, and steps of K that a block takes beside its own.
 FIXED = (0, 10, 20, 30, 45)
 FILLING = (0, 16, 32, 64, 128)
@@ -135,7 +188,9 @@ def recorded_products(path):
             if microseconds < 2 * CARDS[row["device"]][1 + is_batch]:
                 continue
             blocks = int(row["grid_x"]) * int(row["grid_y"]) * int(row["grid_z"])
-            products[row["device"]].append((row["op"], row["kernel"], int(row["K"]), blocks, microseconds))
+            products[row["device"]].append(
+                (row["op"], row["kernel"], int(row["K"]), blocks, microseconds)
+            )
     return products
 
 
@@ -148,8 +203,12 @@ def k_of(products, sms, seed, numpy):
     """
     products = [product for product in products if math.ceil(product[3] / sms) <= MOST_WAVES]
     numbers = {}
-    group = numpy.array([numbers.setdefault((op, kernel, math.ceil(blocks / sms)), len(numbers))
-                         for op, kernel, _, blocks, _ in products])
+    group = numpy.array(
+        [
+            numbers.setdefault((op, kernel, math.ceil(blocks / sms)), len(numbers))
+            for op, kernel, _, blocks, _ in products
+        ]
+    )
     depth, blocks, times = (numpy.array(column, float) for column in list(zip(*products))[2:])
     share = blocks / (numpy.ceil(blocks / sms) * sms)
     weight = (numpy.bincount(group)[group] >= LEAST_OF_GROUP).astype(float)
@@ -162,17 +221,22 @@ def k_of(products, sms, seed, numpy):
 
     def losses(residual, counted):
         """Of each group."""
-        total, first, second = (numpy.bincount(group, counted * part, len(numbers))
-                                for part in (1, residual, residual ** 2))
-        return second - first ** 2 / numpy.maximum(total, 1e-9)
+        total, first, second = (
+            numpy.bincount(group, counted * part, len(numbers))
+            for part in (1, residual, residual**2)
+        )
+        return second - first**2 / numpy.maximum(total, 1e-9)
 
     kept = weight
     for _ in range(3):
-        by_group = numpy.array([losses(residuals(*combination), kept) for combination in combinations])
+        by_group = numpy.array(
+            [losses(residuals(*combination), kept) for combination in combinations]
+        )
         best = combinations[int(by_group.sum(1).argmin())]
         residual = residuals(*best)
         means = numpy.bincount(group, kept * residual, len(numbers)) / numpy.maximum(
-            numpy.bincount(group, kept, len(numbers)), 1e-9)
+            numpy.bincount(group, kept, len(numbers)), 1e-9
+        )
         off = numpy.abs(residual - means[group])
         deviation = 1.4826 * numpy.median(off[kept > 0])
         kept = weight * (off < 3 * deviation)
@@ -189,18 +253,24 @@ def fit_k(options):
         import numpy
     except ImportError:
         sys.exit("error: NumPy is missing: use the Python of .venv")
-    print("| device | SMs | k | 95 % | ragged products | kernels at a number of waves | error of a time |\n|" +
-          "---|" * 7)
+    print(
+        "| device | SMs | k | 95 % | ragged products | kernels at a number of waves | error of a time |\n|"
+        + "---|" * 7
+    )
     products = recorded_products(os.path.join(options.data, "gemm_latency_train.csv.gz"))
     for device in sorted(products):
         sms = CARDS[device][0]
         k, low, high, deviation, ragged, groups = k_of(products[device], sms, options.seed, numpy)
-        print(f"| {device} | {sms} | {k:.3f} | {low:.3f} to {high:.3f} | {ragged:,} | {groups} | {100 * deviation:.1f} % |",
-              flush=True)
+        print(
+            f"| {device} | {sms} | {k:.3f} | {low:.3f} to {high:.3f} | {ragged:,} | {groups} | {100 * deviation:.1f} % |",
+            flush=True,
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("regret", "joint", "k"))
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--workloads", default=",".join(WORKLOADS))
@@ -209,7 +279,9 @@ def main():
     parser.add_argument("--joint-trials", type=int, help="of the joint search; by default --trials")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="searches side by side")
-    parser.add_argument("--data", metavar="FOLDER", help="of k: folder of gemm_latency_train.csv.gz")
+    parser.add_argument(
+        "--data", metavar="FOLDER", help="of k: folder of gemm_latency_train.csv.gz"
+    )
     options = parser.parse_args()
     if options.what == "k" and not options.data:
         parser.error("k needs --data")

@@ -25,8 +25,8 @@ import tempfile
 import workloads
 
 sys.path.insert(0, os.path.join(workloads.ROOT, "python"))
-import batches  # noqa: E402
-from ftuner.study import judges  # noqa: E402
+import batches
+from ftuner.study import judges
 
 LENGTHS = workloads.LENGTHS
 MODES = ("joint", "per-shape", "largest", "loop-partitioning", "bucket", "global-padding")
@@ -49,7 +49,9 @@ def paper_of(label, mode):
 
 
 def write_nt(path):
-    text = batches.Batched("bmk", "bnk", "bmn", {"b": 192, "m": "T", "n": "T", "k": 64}, named=True).text()
+    text = batches.Batched(
+        "bmk", "bnk", "bmn", {"b": 192, "m": "T", "n": "T", "k": 64}, named=True
+    ).text()
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace("1 to 64", "1 to 128"))
     return path
@@ -66,9 +68,22 @@ OPERATORS = {
 
 def explain(tool, path, device, symbol, sizes, *options):
     """The explanation of the workload at sizes of the symbol."""
-    run = subprocess.run([tool, path, "--ftuner-explain", "--json", f"--device={device}", "--strategy=dietcode",
-                          "--measurer=model:latency", "--max-kernels=64", *options,
-                          *(f"--size={symbol}={size}" for size in sizes)], capture_output=True, text=True)
+    run = subprocess.run(
+        [
+            tool,
+            path,
+            "--ftuner-explain",
+            "--json",
+            f"--device={device}",
+            "--strategy=dietcode",
+            "--measurer=model:latency",
+            "--max-kernels=64",
+            *options,
+            *(f"--size={symbol}={size}" for size in sizes),
+        ],
+        capture_output=True,
+        text=True,
+    )
     if run.returncode != 0:
         sys.exit(run.stderr)
     return json.loads(run.stdout)["workloads"][0]
@@ -91,11 +106,18 @@ class Row:
         self.kernels = len(workload["families"])
         self.copies = found.get("copies_us", 0)
         useful = useful or [flops(shape) for shape in shapes]
-        self.padding = 1 - statistics.mean(shape["program"]["metrics"]["pad"] * share / flops(shape)
-                                           for shape, share in zip(shapes, useful))
-        self.times = {"latency": statistics.mean(shape["program"]["predicted_us"] for shape in shapes) + self.copies,
-                      "roofline": statistics.mean(judges.roofline_us(device, shape["program"], shape["shape"])
-                                                  for shape in shapes) + self.copies}
+        self.padding = 1 - statistics.mean(
+            shape["program"]["metrics"]["pad"] * share / flops(shape)
+            for shape, share in zip(shapes, useful)
+        )
+        self.times = {
+            "latency": statistics.mean(shape["program"]["predicted_us"] for shape in shapes)
+            + self.copies,
+            "roofline": statistics.mean(
+                judges.roofline_us(device, shape["program"], shape["shape"]) for shape in shapes
+            )
+            + self.copies,
+        }
 
 
 def rows_of(tool, path, label, device_name, device, trials):
@@ -105,32 +127,54 @@ def rows_of(tool, path, label, device_name, device, trials):
     flags = [f"--trials={trials}", f"--buckets={128 // BUCKET}"]
     rows, useful = [], None
     for mode in MODES:
-        found = explain(tool, path, device_name, symbol, sizes, f"--dietcode-mode={mode}", named(sizes), *flags)
+        found = explain(
+            tool, path, device_name, symbol, sizes, f"--dietcode-mode={mode}", named(sizes), *flags
+        )
         useful = useful or [flops(shape) for shape in found["shapes"]]
         rows.append(Row(mode, found, device))
         if mode == "bucket":
             copies = rows[-1].copies
             ends = [step * BUCKET * -(-length // BUCKET) for length in LENGTHS]
-            found = explain(tool, path, device_name, symbol, ends, "--dietcode-mode=per-shape", named(ends), *flags)
+            found = explain(
+                tool,
+                path,
+                device_name,
+                symbol,
+                ends,
+                "--dietcode-mode=per-shape",
+                named(ends),
+                *flags,
+            )
             found["statistics"]["copies_us"] = copies
             rows.append(Row("bucket ends", found, device, useful))
     return rows
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="v100,t4")
-    parser.add_argument("--operators", default=",".join(OPERATORS), help="with commas between (default: %(default)s)")
+    parser.add_argument(
+        "--operators",
+        default=",".join(OPERATORS),
+        help="with commas between (default: %(default)s)",
+    )
     parser.add_argument("--trials", type=int, default=256, help="of each search (default: 256)")
     options = parser.parse_args()
     tool = os.path.join(options.bin_dir, "ftuner-translate")
-    print("| device | operator | mode | searches | measured | kernels | padding | copies, µs | latency, µs | rank | "
-          "joint less by | roofline, µs | rank | joint less by | paper |")
+    print(
+        "| device | operator | mode | searches | measured | kernels | padding | copies, µs | latency, µs | rank | "
+        "joint less by | roofline, µs | rank | joint less by | paper |"
+    )
     print("|" + " --- |" * 15)
     with tempfile.TemporaryDirectory() as folder:
         for name in options.devices.split(","):
-            with open(os.path.join(workloads.ROOT, "lib", "Device", "devices", f"{name}.json"), encoding="utf-8") as file:
+            with open(
+                os.path.join(workloads.ROOT, "lib", "Device", "devices", f"{name}.json"),
+                encoding="utf-8",
+            ) as file:
                 device = json.load(file)
             for label in options.operators.split(","):
                 path = OPERATORS[label][0](os.path.join(folder, "operator.mlir"))
@@ -139,11 +183,20 @@ def main():
                     cells = []
                     for judge, time in row.times.items():
                         # Rows that are no mode have no rank.
-                        rank = 1 + sum(other.times[judge] < time for other in rows if other.mode in MODES)
+                        rank = 1 + sum(
+                            other.times[judge] < time for other in rows if other.mode in MODES
+                        )
                         less = 1 - rows[0].times[judge] / time
-                        cells += [f"{time:,.1f}", str(rank) if row.mode in MODES else "-", f"{less:.1%}"]
-                    print(f"| {name} | {label} | {row.mode} | {row.searches} | {row.measured:,} | {row.kernels} | "
-                          f"{row.padding:.1%} | {row.copies:.1f} | {' | '.join(cells)} | {paper_of(label, row.mode)} |", flush=True)
+                        cells += [
+                            f"{time:,.1f}",
+                            str(rank) if row.mode in MODES else "-",
+                            f"{less:.1%}",
+                        ]
+                    print(
+                        f"| {name} | {label} | {row.mode} | {row.searches} | {row.measured:,} | {row.kernels} | "
+                        f"{row.padding:.1%} | {row.copies:.1f} | {' | '.join(cells)} | {paper_of(label, row.mode)} |",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

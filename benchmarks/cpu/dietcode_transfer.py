@@ -24,7 +24,6 @@ import tempfile
 
 import workloads
 
-
 #: Trials of the searches that are to reach the final choice.
 POINTS = (16, 32, 64, 128, 192, 256, 384)
 
@@ -35,18 +34,34 @@ class Search:
 
     def times(self, device, seed, trials, *options):
         """Microseconds of the plan by size."""
-        run = subprocess.run([self.tool, self.path, "--ftuner-to-manifest", f"--device={device}", "--strategy=dietcode",
-                              "--measurer=model:latency", f"--trials={trials}", f"--dietcode-seed={seed}", *options],
-                             capture_output=True, text=True)
+        run = subprocess.run(
+            [
+                self.tool,
+                self.path,
+                "--ftuner-to-manifest",
+                f"--device={device}",
+                "--strategy=dietcode",
+                "--measurer=model:latency",
+                f"--trials={trials}",
+                f"--dietcode-seed={seed}",
+                *options,
+            ],
+            capture_output=True,
+            text=True,
+        )
         if run.returncode != 0:
             sys.exit(run.stderr)
-        return [one["predicted_us"] for one in json.loads(run.stdout)["workloads"][0]["predictions"]]
+        return [
+            one["predicted_us"] for one in json.loads(run.stdout)["workloads"][0]["predictions"]
+        ]
 
 
 def ratios(times, final):
     """By the mean, and by the geometric mean."""
-    return (sum(times) / sum(final),
-            math.exp(statistics.mean(math.log(time / least) for time, least in zip(times, final))))
+    return (
+        sum(times) / sum(final),
+        math.exp(statistics.mean(math.log(time / least) for time, least in zip(times, final))),
+    )
 
 
 class Needed:
@@ -72,38 +87,69 @@ class Needed:
 
     def cells(self):
         """By the mean and by the geometric one: the counts, their median, and the mean loss of the first point."""
-        return [cell for way in range(2)
-                for cell in (", ".join(map(str, self.reached[way])), f"{statistics.median(self.reached[way]):g}",
-                             f"{statistics.mean(self.first[way]):.2f}")]
+        return [
+            cell
+            for way in range(2)
+            for cell in (
+                ", ".join(map(str, self.reached[way])),
+                f"{statistics.median(self.reached[way]):g}",
+                f"{statistics.mean(self.first[way]):.2f}",
+            )
+        ]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
-    parser.add_argument("--pairs", default="a100:v100,v100:h100", help="source and target device (default: %(default)s)")
-    parser.add_argument("--rows", default="M = 16·T,M = T", help="with commas between (default: %(default)s)")
-    parser.add_argument("--trials", type=int, default=512, help="of the final choice, and of the source (default: 512)")
+    parser.add_argument(
+        "--pairs",
+        default="a100:v100,v100:h100",
+        help="source and target device (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rows", default="M = 16·T,M = T", help="with commas between (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=512,
+        help="of the final choice, and of the source (default: 512)",
+    )
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     tool = os.path.join(options.bin_dir, "ftuner-translate")
-    print("| rows | target | model | trials to 95 % of the mean, by seed | median | 16 trials | "
-          "of the geometric mean | median | 16 trials |")
+    print(
+        "| rows | target | model | trials to 95 % of the mean, by seed | median | 16 trials | "
+        "of the geometric mean | median | 16 trials |"
+    )
     print("|" + " --- |" * 9)
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "model.json")
         for label in options.rows.split(","):
-            search = Search(tool, workloads.write(os.path.join(folder, "dense.mlir"), workloads.RANGES[label]))
+            search = Search(
+                tool, workloads.write(os.path.join(folder, "dense.mlir"), workloads.RANGES[label])
+            )
             for pair in options.pairs.split(","):
                 source, target = pair.split(":")
                 without, transferred = Needed(), Needed()
                 for seed in range(options.seeds):
                     search.times(source, seed, options.trials, f"--save-model={model}")
                     final = search.times(target, seed, options.trials)
-                    without.walk(lambda count: search.times(target, seed, count), final, options.trials)
-                    transferred.walk(lambda count: search.times(target, seed, count, f"--transfer-from={model}"), final,
-                                     options.trials)
+                    without.walk(
+                        lambda count: search.times(target, seed, count), final, options.trials
+                    )
+                    transferred.walk(
+                        lambda count: search.times(target, seed, count, f"--transfer-from={model}"),
+                        final,
+                        options.trials,
+                    )
                 for name, needed in (("none", without), (f"of {source}", transferred)):
-                    print(f"| {label} | {target} | {name} | {' | '.join(needed.cells())} |", flush=True)
+                    print(
+                        f"| {label} | {target} | {name} | {' | '.join(needed.cells())} |",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ import workloads
 
 GPU = os.path.join(workloads.ROOT, "benchmarks", "gpu")
 sys.path.insert(0, GPU)
-from ftuner_bench.workloads import FULL  # noqa: E402
+from ftuner_bench.workloads import FULL
 
 RUNTIME = """
 #include <stdint.h>

@@ -29,7 +29,7 @@ import numpy as np
 import workloads
 
 sys.path.insert(0, os.path.join(workloads.ROOT, "benchmarks", "gpu"))
-from ftuner_bench.workloads import FULL  # noqa: E402
+from ftuner_bench.workloads import FULL
 
 WORKLOAD = FULL[0]
 
@@ -64,8 +64,9 @@ def main():
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        source, library_path = os.path.join(folder, "dense.mlir"), os.path.join(
-            folder, "libdense.so"
+        source, library_path = (
+            os.path.join(folder, "dense.mlir"),
+            os.path.join(folder, "libdense.so"),
         )
         with open(source, "w", encoding="utf-8") as file:
             file.write(WORKLOAD.mlir())

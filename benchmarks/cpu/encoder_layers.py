@@ -43,19 +43,62 @@ def layer_of(implementation, dtype, batch, seq):
     sums = Operator("values", "product", (heads, seq, of_head, seq))
     residual = Operator("residual", "add", of_tokens)
     if implementation == "torchscript":
-        bias, wide_bias = Operator("bias", "strided", of_tokens), Operator("bias", "strided", of_wide)
+        bias, wide_bias = (
+            Operator("bias", "strided", of_tokens),
+            Operator("bias", "strided", of_wide),
+        )
         scale, mask = Operator("scale", "relu", scores), Operator("mask", "strided", scores)
         copy = Operator("copy", "strided", of_tokens)
         norm = Operator("norm", "layernorm", of_tokens)
-        return [*[linear, bias] * 3, *[copy] * 3, multiply, scale, mask, softmax, sums, copy, linear, bias, residual, norm,
-                up, wide_bias, gelu, down, bias, residual, norm]
+        return [
+            *[linear, bias] * 3,
+            *[copy] * 3,
+            multiply,
+            scale,
+            mask,
+            softmax,
+            sums,
+            copy,
+            linear,
+            bias,
+            residual,
+            norm,
+            up,
+            wide_bias,
+            gelu,
+            down,
+            bias,
+            residual,
+            norm,
+        ]
     if implementation == "xla":
-        normalize = [residual, Operator("variance", "relu", half(of_tokens)), Operator("norm", "relu", of_tokens)]
-        return [*[linear, copy] * 3, multiply, Operator("maximum", "relu", half(scores)), Operator("exponentials", "relu", scores),
-                Operator("division", "relu", scores), sums, copy, linear, *normalize, up, gelu, down, *normalize]
+        normalize = [
+            residual,
+            Operator("variance", "relu", half(of_tokens)),
+            Operator("norm", "relu", of_tokens),
+        ]
+        return [
+            *[linear, copy] * 3,
+            multiply,
+            Operator("maximum", "relu", half(scores)),
+            Operator("exponentials", "relu", scores),
+            Operator("division", "relu", scores),
+            sums,
+            copy,
+            linear,
+            *normalize,
+            up,
+            gelu,
+            down,
+            *normalize,
+        ]
     bias = Operator("bias", "relu", (3 * tokens, WIDTH))
     # Reads rows once, as the fused norm of memory_rows does, but moves three tensors where that moves four.
     norm = Operator("norm", "add_rmsnorm", (max(1, tokens * 3 // 4), WIDTH))
     is_fused = dtype == "f16" and seq <= MOST_FUSED
-    attention = [Operator("attention", "attention", (heads, seq, of_head))] if is_fused else [multiply, softmax, sums, copy]
+    attention = (
+        [Operator("attention", "attention", (heads, seq, of_head))]
+        if is_fused
+        else [multiply, softmax, sums, copy]
+    )
     return [*[linear] * 3, bias, *attention, linear, norm, up, gelu, down, norm]

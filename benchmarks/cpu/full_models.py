@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 
-
 class Output(torch.nn.Module):
     """One tensor of a model that returns a dataclass, for given names of its arguments."""
 
@@ -53,8 +52,13 @@ def _bert_config(layers, small, width=768, heads=12):
     from transformers import BertConfig
 
     width, heads = (width // 16, heads // 4) if small else (width, heads)
-    return BertConfig(hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width,
-                      num_hidden_layers=layers, **({"vocab_size": 100} if small else {}))
+    return BertConfig(
+        hidden_size=width,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+        num_hidden_layers=layers,
+        **({"vocab_size": 100} if small else {}),
+    )
 
 
 def _bert(layers, small, is_layer, **sizes):
@@ -94,15 +98,30 @@ def _gpt2(layers, small, is_layer):
     config = GPT2Config(**sizes, n_layer=layers, bos_token_id=0, eos_token_id=0)
     model = (GPT2Model if is_layer else GPT2LMHeadModel)(config)
     output = "last_hidden_state" if is_layer else "logits"
-    return _of_tokens(Output(model, ("input_ids",), output, use_cache=False), config.vocab_size, layers)
+    return _of_tokens(
+        Output(model, ("input_ids",), output, use_cache=False), config.vocab_size, layers
+    )
 
 
 def _llama(layers, small, is_layer):
     """Blocks of Llama-3-8B, behind the embeddings."""
     from transformers import LlamaConfig, LlamaModel
 
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2} if small \
-        else {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8}
+    sizes = (
+        {
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+        }
+        if small
+        else {
+            "hidden_size": 4096,
+            "intermediate_size": 14336,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+        }
+    )
     config = LlamaConfig(**sizes, num_hidden_layers=layers, vocab_size=100, rope_theta=500000.0)
     module = Output(LlamaModel(config), ("inputs_embeds",), "last_hidden_state", use_cache=False)
 
@@ -116,19 +135,32 @@ def _t5(layers, small, is_layer):
     """The encoder of T5-base."""
     from transformers import T5Config, T5EncoderModel
 
-    sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_heads": 4, "vocab_size": 100} if small \
+    sizes = (
+        {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_heads": 4, "vocab_size": 100}
+        if small
         else {"d_model": 768, "d_kv": 64, "d_ff": 3072, "num_heads": 12}
+    )
     config = T5Config(**sizes, num_layers=layers)
-    return _of_tokens(Output(T5EncoderModel(config), ("input_ids",), "last_hidden_state"), config.vocab_size, layers)
+    return _of_tokens(
+        Output(T5EncoderModel(config), ("input_ids",), "last_hidden_state"),
+        config.vocab_size,
+        layers,
+    )
 
 
 def _vit(layers, small, is_layer):
     """ViT-B/16, images of 224 x 224: 197 tokens."""
     from transformers import ViTConfig, ViTModel
 
-    sizes = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 32} if small else {}
+    sizes = (
+        {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128, "image_size": 32}
+        if small
+        else {}
+    )
     config = ViTConfig(**sizes, num_hidden_layers=layers)
-    module = Output(ViTModel(config, add_pooling_layer=False), ("pixel_values",), "last_hidden_state")
+    module = Output(
+        ViTModel(config, add_pooling_layer=False), ("pixel_values",), "last_hidden_state"
+    )
 
     def inputs(batch, length):
         return (torch.randn(batch, 3, config.image_size, config.image_size),)
@@ -142,8 +174,14 @@ def _whisper(layers, small, is_layer):
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
     width, heads, bins, tokens = (64, 4, 16, 20) if small else (768, 12, 80, 1500)
-    config = WhisperConfig(d_model=width, encoder_layers=layers, encoder_attention_heads=heads,
-                           encoder_ffn_dim=4 * width, num_mel_bins=bins, max_source_positions=tokens)
+    config = WhisperConfig(
+        d_model=width,
+        encoder_layers=layers,
+        encoder_attention_heads=heads,
+        encoder_ffn_dim=4 * width,
+        num_mel_bins=bins,
+        max_source_positions=tokens,
+    )
     module = Output(WhisperEncoder(config), ("input_features",), "last_hidden_state")
 
     def inputs(batch, length):
@@ -198,6 +236,9 @@ def export(built: Built, batch: int, longest: int, dtype: Any = torch.float32) -
     built.module.to(dtype)
     length = Dim("T", min=1, max=longest)
     # Another length than other sizes have, so that PyTorch tells it from them.
-    inputs = [tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in built.inputs(batch, 11)]
+    inputs = [
+        tensor.to(dtype) if tensor.is_floating_point() else tensor
+        for tensor in built.inputs(batch, 11)
+    ]
     shapes = tuple({axis: length for axis in axes} for axes in built.axes)
     return ftuner.torch.export(built.module, tuple(inputs), dynamic_shapes=shapes)

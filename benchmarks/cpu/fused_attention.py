@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+
 import predicted_operators as predicted
 
 #: Queries and keys of a block's tile, those of FlashAttention 2.
@@ -39,7 +40,14 @@ class FusedAttention:
         visited = (along + 1) / 2 if is_causal else along
         cycles = self.start + visited * TILE**2 * (4 * head_dim / figures["f16_rate"] + self.score)
         compute = np.maximum(1, heads * along / figures["sm_count"]) * cycles / figures["clock_mhz"]
-        memory = 4 * heads * tokens * head_dim * BYTES / (1e3 * figures["dram_gbps"] * constants["stream_dram_share"])
+        memory = (
+            4
+            * heads
+            * tokens
+            * head_dim
+            * BYTES
+            / (1e3 * figures["dram_gbps"] * constants["stream_dram_share"])
+        )
         return constants["launch"] + np.maximum(compute, memory)
 
 
@@ -48,15 +56,22 @@ def _columns(rows, *names):
 
 
 def _fitted_rows(data):
-    return [row for row in predicted.read_rows(data / "attention_encoder.csv.gz")
-            if int(row["head_dim"]) == HEAD_DIM and int(row["seq"]) <= MOST_TOKENS and float(row["latency_us"]) >= FLOOR]
+    return [
+        row
+        for row in predicted.read_rows(data / "attention_encoder.csv.gz")
+        if int(row["head_dim"]) == HEAD_DIM
+        and int(row["seq"]) <= MOST_TOKENS
+        and float(row["latency_us"]) >= FLOOR
+    ]
 
 
 def spread(data):
     """Times of the slowest over the fastest framework, for each shape of the fitted rows that several of them have."""
     times = {}
     for row in _fitted_rows(data):
-        times.setdefault((row["heads"], row["batch"], row["seq"]), []).append((row["framework"], float(row["latency_us"])))
+        times.setdefault((row["heads"], row["batch"], row["seq"]), []).append(
+            (row["framework"], float(row["latency_us"]))
+        )
     fastest = []
     for of in times.values():
         by = {name: min(time for other, time in of if other == name) for name, _ in of}
@@ -76,7 +91,12 @@ def fit(data, device):
     heads, batch, tokens, measured = _columns(rows, "heads", "batch", "seq", "latency_us")
 
     def ratio(constants):
-        return FusedAttention(*constants).times(device, heads * batch, tokens, np.full(len(rows), HEAD_DIM)) / measured
+        return (
+            FusedAttention(*constants).times(
+                device, heads * batch, tokens, np.full(len(rows), HEAD_DIM)
+            )
+            / measured
+        )
 
     found = least_squares(lambda x: np.log(ratio(x)), [8000.0, 0.05], bounds=([0, 0], [math.inf, math.inf]),
                           x_scale=[1000.0, 0.01], loss="soft_l1", f_scale=0.1)  # fmt: skip
@@ -85,9 +105,15 @@ def fit(data, device):
 
 def check(attention, data, device, card, kernel):
     """Number of rows, mean error and geometric mean of predicted over measured of a kernel's prefill of up to MOST_TOKENS."""
-    rows = [row for row in predicted.read_rows(data / "attention_serving.csv.gz")
-            if (row["device"], row["phase"], row["kernel"]) == (card, "prefill", kernel)
-            and TILE <= int(row["q_len"]) <= MOST_TOKENS and float(row["latency_us"]) >= FLOOR]
-    heads, batch, tokens, head_dim, measured = _columns(rows, "heads", "batch", "q_len", "head_dim", "latency_us")
+    rows = [
+        row
+        for row in predicted.read_rows(data / "attention_serving.csv.gz")
+        if (row["device"], row["phase"], row["kernel"]) == (card, "prefill", kernel)
+        and TILE <= int(row["q_len"]) <= MOST_TOKENS
+        and float(row["latency_us"]) >= FLOOR
+    ]
+    heads, batch, tokens, head_dim, measured = _columns(
+        rows, "heads", "batch", "q_len", "head_dim", "latency_us"
+    )
     ratio = attention.times(device, heads * batch, tokens, head_dim, is_causal=True) / measured
     return len(rows), abs(ratio - 1).mean(), math.exp(np.log(ratio).mean())

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import math
 import pathlib
 import sys
@@ -39,10 +38,10 @@ import workloads
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path.insert(0, str(ROOT / "python"))
 
-import ftuner  # noqa: E402
-from ftuner.describe import descriptions  # noqa: E402
-from ftuner.describe.explanation import explain_data  # noqa: E402
-from ftuner.study import judges  # noqa: E402
+import ftuner
+from ftuner.describe import descriptions
+from ftuner.describe.explanation import explain_data
+from ftuner.study import judges
 
 PAPER = workloads.papers.load("gensor")
 #: The operator of each of the paper's shapes; M2 stands in its table V, too.
@@ -71,8 +70,11 @@ def product(m, k, n):
 def product_of(convolution):
     """The product that a convolution is."""
     out = (convolution["size"] - convolution["window"]) // convolution["stride"] + 1
-    return product(convolution["images"] * out**2, convolution["channels"] * convolution["window"] ** 2,
-                   convolution["filters"])
+    return product(
+        convolution["images"] * out**2,
+        convolution["channels"] * convolution["window"] ** 2,
+        convolution["filters"],
+    )
 
 
 def cases():
@@ -88,8 +90,11 @@ def cases():
 
 def fallbacks():
     """The same of what no codegen path takes."""
-    return {label: (text_of(part.operator), part.flops) for label, part in OPERATORS.items()
-            if part.operator["kind"] in ("conv", "pool")}
+    return {
+        label: (text_of(part.operator), part.flops)
+        for label, part in OPERATORS.items()
+        if part.operator["kind"] in ("conv", "pool")
+    }
 
 
 def geomean(values):
@@ -108,8 +113,15 @@ def sharing_us(device, program, extents):
     time_us = 0.0
     for count, ukernel in judges.blocks_of(program, extents):
         (bm, bn, bk), threads = ukernel["block_tile"], ukernel["workers"]
-        held = max(1, min(device["max_blocks_per_sm"], device["max_threads_per_sm"] // threads,
-                          device["shared_memory_per_sm_bytes"] // (4 * program["schedule"]["stages"] * (bm + bn) * bk)))
+        held = max(
+            1,
+            min(
+                device["max_blocks_per_sm"],
+                device["max_threads_per_sm"] // threads,
+                device["shared_memory_per_sm_bytes"]
+                // (4 * program["schedule"]["stages"] * (bm + bn) * bk),
+            ),
+        )
         depth = math.ceil(k / program["reduce_split"] / bk) * bk
         grid_m, grid_n = (max(1, math.ceil(extent / tile)) for extent, tile in ((m, bm), (n, bn)))
         whole, rest = divmod(count, sms * held)
@@ -118,8 +130,12 @@ def sharing_us(device, program, extents):
                 continue
             on_sm = math.ceil(blocks / sms)
             compute = 2 * bm * bn * depth * on_sm * sms / (peak * min(1, on_sm * threads / lanes))
-            elements = min(along * bn + math.ceil(blocks / along) * bm if is_n else along * bm + math.ceil(blocks / along) * bn
-                           for is_n, along in ((True, min(blocks, grid_n)), (False, min(blocks, grid_m))))
+            elements = min(
+                along * bn + math.ceil(blocks / along) * bm
+                if is_n
+                else along * bm + math.ceil(blocks / along) * bn
+                for is_n, along in ((True, min(blocks, grid_n)), (False, min(blocks, grid_m)))
+            )
             time_us += waves * max(compute, 4 * (elements * depth + blocks * bm * bn) / bandwidth)
     return time_us
 
@@ -137,8 +153,13 @@ def times_of(text, device, variant, seeds):
         times["latency"].append(program["predicted_us"])
         times["roofline"].append(judges.roofline_us(facts, program, extents))
         times["sharing"].append(sharing_us(facts, program, extents))
-        tile = " + ".join("×".join(map(str, ukernel["block_tile"])) + "/" + "×".join(map(str, ukernel["register_tile"][:2]))
-                          for count, ukernel in zip(program["blocks"], program["ukernels"]) if count)
+        tile = " + ".join(
+            "×".join(map(str, ukernel["block_tile"]))
+            + "/"
+            + "×".join(map(str, ukernel["register_tile"][:2]))
+            for count, ukernel in zip(program["blocks"], program["ukernels"])
+            if count
+        )
         fields = program["schedule"]
         if fields.get("virtual_threads_n"):
             tile += f" v{fields.get('virtual_threads_m')}×{fields['virtual_threads_n']}"
@@ -161,7 +182,9 @@ def paper_of(label, flops):
         if one.workload != label:
             continue
         if one.kind == "tflops":
-            cells.append(" / ".join(f"{one.values[system]:g}" for system in ("roller", "graph", "gensor")))
+            cells.append(
+                " / ".join(f"{one.values[system]:g}" for system in ("roller", "graph", "gensor"))
+            )
         else:
             (ms,), (of_ansor,) = one.values["gensor"], one.values["ansor"]
             cells.append(f"{flops / ms / 1e9:.3g} ({ms:g} ms; Ansor {of_ansor:g})")
@@ -175,30 +198,56 @@ def tables(device, seeds):
     for label, (text, _) in cases().items():
         found[label] = {variant: times_of(text, device, variant, seeds) for variant in VARIANTS}
         print(device, label, file=sys.stderr)
-    lines += ["Blocks and register tiles, and strips `v` that are not the path's own; of all seeds:", "",
-              "| shape | " + " | ".join(VARIANTS) + " |", "|---" * (len(VARIANTS) + 1) + "|"]
+    lines += [
+        "Blocks and register tiles, and strips `v` that are not the path's own; of all seeds:",
+        "",
+        "| shape | " + " | ".join(VARIANTS) + " |",
+        "|---" * (len(VARIANTS) + 1) + "|",
+    ]
     for label, of in found.items():
-        lines.append(f"| {label} | " + " | ".join(", ".join(of[variant][1]) for variant in VARIANTS) + " |")
+        lines.append(
+            f"| {label} | " + " | ".join(", ".join(of[variant][1]) for variant in VARIANTS) + " |"
+        )
     lines.append("")
-    found = {label: {variant: times for variant, (times, _) in of.items()} for label, of in found.items()}
+    found = {
+        label: {variant: times for variant, (times, _) in of.items()} for label, of in found.items()
+    }
     for judge in JUDGES:
-        lines += [f"µs by `{judge}`, and in parentheses the time over roller's:", "",
-                  "| shape | " + " | ".join(VARIANTS) + " |", "|---" * (len(VARIANTS) + 1) + "|"]
+        lines += [
+            f"µs by `{judge}`, and in parentheses the time over roller's:",
+            "",
+            "| shape | " + " | ".join(VARIANTS) + " |",
+            "|---" * (len(VARIANTS) + 1) + "|",
+        ]
         ratios = {variant: [] for variant in VARIANTS}
         for label, times in found.items():
             base, cells = times["roller"][judge][0], []
             for variant in VARIANTS:
                 value = geomean(times[variant][judge])
                 ratios[variant].append(value / base)
-                cells.append(f"{value:.4g}" + ("" if variant == "roller" else f" ({value / base:.3f})"))
+                cells.append(
+                    f"{value:.4g}" + ("" if variant == "roller" else f" ({value / base:.3f})")
+                )
             lines.append(f"| {label} | " + " | ".join(cells) + " |")
         means[judge] = {variant: geomean(values) for variant, values in ratios.items()}
-        lines += ["| mean | " + " | ".join(f"{means[judge][variant]:.3f}" for variant in VARIANTS) + " |", ""]
-    lines += [f"Predicted TFLOP/s by `latency`, and the paper's of an RTX 4090 (Roller / graph / Gensor):", "",
-              "| shape | roller | graph | gensor | paper |", "|---|---|---|---|---|"]
+        lines += [
+            "| mean | " + " | ".join(f"{means[judge][variant]:.3f}" for variant in VARIANTS) + " |",
+            "",
+        ]
+    lines += [
+        "Predicted TFLOP/s by `latency`, and the paper's of an RTX 4090 (Roller / graph / Gensor):",
+        "",
+        "| shape | roller | graph | gensor | paper |",
+        "|---|---|---|---|---|",
+    ]
     for label, (_, flops) in cases().items():
-        cells = [f"{flops / geomean(found[label][variant]['latency']) / 1e6:.4g}" for variant in ("roller", "graph", "gensor")]
-        lines.append(f"| {label} | " + " | ".join(cells) + f" | {paper_of(label.removesuffix('p'), flops)} |")
+        cells = [
+            f"{flops / geomean(found[label][variant]['latency']) / 1e6:.4g}"
+            for variant in ("roller", "graph", "gensor")
+        ]
+        lines.append(
+            f"| {label} | " + " | ".join(cells) + f" | {paper_of(label.removesuffix('p'), flops)} |"
+        )
     for label, (text, flops) in fallbacks().items():
         time_us, kernels = fallback_time(text, device)
         cell = f"{flops / time_us / 1e6:.4g} ({kernels} fallback kernel{'s' if kernels > 1 else ''}, {time_us:.4g} µs)"
@@ -214,39 +263,68 @@ BACKS = (0.0, 0.25, 0.5)
 
 def back_tables(device, seeds):
     """Markdown: how much slower what few walks find is than what many find, with several ρ, by two judges."""
-    shapes = {label: text for label, (text, _) in cases().items() if label in ("M2", "V1", "V2", "V3")}
+    shapes = {
+        label: text for label, (text, _) in cases().items() if label in ("M2", "V1", "V2", "V3")
+    }
     shapes |= {f"M = {rows}": text_of(product(rows, 768, 2304)) for rows in AWKWARD_ROWS}
-    lines = [f"## {device}", "", f"Time over that of 256 walks with ρ = 0.25: mean over {seeds} seeds, by `latency` and by `sharing`.", "",
-             "| shape | walks | " + " | ".join(f"ρ = {back:g}" for back in BACKS) + " |", "|---" * (len(BACKS) + 2) + "|"]
-    sums = {(walks, back, judge): [] for walks in WALKS for back in BACKS for judge in ("latency", "sharing")}
+    lines = [
+        f"## {device}",
+        "",
+        f"Time over that of 256 walks with ρ = 0.25: mean over {seeds} seeds, by `latency` and by `sharing`.",
+        "",
+        "| shape | walks | " + " | ".join(f"ρ = {back:g}" for back in BACKS) + " |",
+        "|---" * (len(BACKS) + 2) + "|",
+    ]
+    sums = {
+        (walks, back, judge): []
+        for walks in WALKS
+        for back in BACKS
+        for judge in ("latency", "sharing")
+    }
     for label, text in shapes.items():
         best, _ = times_of(text, device, ("gensor", {"walks": 256}), 1)
         for walks in WALKS:
             cells = []
             for back in BACKS:
-                times, _ = times_of(text, device, ("gensor", {"walks": walks, "gensor_back": back}), seeds)
-                over = {judge: geomean(times[judge]) / best[judge][0] for judge in ("latency", "sharing")}
+                times, _ = times_of(
+                    text, device, ("gensor", {"walks": walks, "gensor_back": back}), seeds
+                )
+                over = {
+                    judge: geomean(times[judge]) / best[judge][0]
+                    for judge in ("latency", "sharing")
+                }
                 for judge, value in over.items():
                     sums[walks, back, judge].append(value)
                 cells.append(" / ".join(f"{value:.3f}" for value in over.values()))
             lines.append(f"| {label} | {walks} | " + " | ".join(cells) + " |")
         print(device, label, file=sys.stderr)
     for walks in WALKS:
-        cells = (" / ".join(f"{geomean(sums[walks, back, judge]):.3f}" for judge in ("latency", "sharing")) for back in BACKS)
+        cells = (
+            " / ".join(
+                f"{geomean(sums[walks, back, judge]):.3f}" for judge in ("latency", "sharing")
+            )
+            for back in BACKS
+        )
         lines.append(f"| mean | {walks} | " + " | ".join(cells) + " |")
     return lines + [""]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--devices", default="rtx4090,orin-nano")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--back", action="store_true")
     parser.add_argument("--write")
     options = parser.parse_args()
-    text = [f"# Gensor's shapes", "",
-            f"`{' '.join(['python3 benchmarks/cpu/gensor_table.py', *sys.argv[1:]])}`, {datetime.date.today()}; "
-            f"{options.seeds} seeds. Predictions; nothing was measured here.", ""]
+    text = [
+        "# Gensor's shapes",
+        "",
+        f"`{' '.join(['python3 benchmarks/cpu/gensor_table.py', *sys.argv[1:]])}`, {datetime.date.today()}; "
+        f"{options.seeds} seeds. Predictions; nothing was measured here.",
+        "",
+    ]
     is_worse = False
     for device in options.devices.split(","):
         if options.back:

@@ -25,21 +25,30 @@ import workloads
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 TARGET = ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_89"]
-MODELS = {"bert": ("Bert", "float32"), "llama": ("Llama", "float32"), "llama f16": ("Llama", "float16")}
+MODELS = {
+    "bert": ("Bert", "float32"),
+    "llama": ("Llama", "float32"),
+    "llama f16": ("Llama", "float16"),
+}
 
 
 def export(name, path, width):
     """Writes a model of the tests, weights included."""
     sys.path[:0] = [str(ROOT / "test" / "python")]
-    import iree_nets
-    import torch
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
 
+    import iree_nets
+    import torch
+
     kind, dtype = MODELS[name]
-    program = iree_nets.export(getattr(iree_nets, kind)(width, width // 64), width, getattr(torch, dtype))
+    program = iree_nets.export(
+        getattr(iree_nets, kind)(width, width // 64), width, getattr(torch, dtype)
+    )
     importer = fx_importer.FxImporter(context=ir.Context())
-    importer.import_program(program.run_decompositions({}), func_name="main", import_symbolic_shape_expressions=True)
+    importer.import_program(
+        program.run_decompositions({}), func_name="main", import_symbolic_shape_expressions=True
+    )
     with open(path, "wb") as file:
         importer.module.operation.write_bytecode(file)
 
@@ -51,26 +60,54 @@ def run(command):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if answer.returncode != 0:
         sys.exit(answer.stderr)
-    return {"wall_s": time.perf_counter() - start,
-            "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}, answer.stdout
+    return {
+        "wall_s": time.perf_counter() - start,
+        "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+    }, answer.stdout
 
 
 def alone(source, folder):
     """IREE without FTuner."""
     module, statistics_file = folder / "alone.vmfb", folder / "alone.json"
     iree = pathlib.Path(sysconfig.get_path("scripts"), "iree-compile")
-    measured, _ = run([iree, source, *TARGET, "-o", module, "--iree-scheduling-dump-statistics-format=json",
-                       f"--iree-scheduling-dump-statistics-file={statistics_file}"])
-    dispatches = json.loads(statistics_file.read_text())["stream-aggregate"]["execution"]["dispatch-count"]
+    measured, _ = run(
+        [
+            iree,
+            source,
+            *TARGET,
+            "-o",
+            module,
+            "--iree-scheduling-dump-statistics-format=json",
+            f"--iree-scheduling-dump-statistics-file={statistics_file}",
+        ]
+    )
+    dispatches = json.loads(statistics_file.read_text())["stream-aggregate"]["execution"][
+        "dispatch-count"
+    ]
     return {**measured, "dispatches": dispatches, "bytes": module.stat().st_size}
 
 
 def together(source, folder, options):
-    measured, text = run([sys.executable, "-m", "ftuner", "iree", source, "-o", folder / "ftuner.vmfb", "--json",
-                          f"--device={options.device}", *options.compiler])
+    measured, text = run(
+        [
+            sys.executable,
+            "-m",
+            "ftuner",
+            "iree",
+            source,
+            "-o",
+            folder / "ftuner.vmfb",
+            "--json",
+            f"--device={options.device}",
+            *options.compiler,
+        ]
+    )
     report = json.loads(text)
-    return {**measured, **{key: report[key] for key in ("dispatches", "ftuner_dispatches", "kernels", "bytes")},
-            "share": report["functions"][0]["shares"][-1]["share"]}
+    return {
+        **measured,
+        **{key: report[key] for key in ("dispatches", "ftuner_dispatches", "kernels", "bytes")},
+        "share": report["functions"][0]["shares"][-1]["share"],
+    }
 
 
 def steps(source, folder, options):
@@ -78,15 +115,36 @@ def steps(source, folder, options):
     iree = pathlib.Path(sysconfig.get_path("scripts"), "iree-compile")
     before, after = folder / "before.mlir", folder / "after.mlir"
     # FTuner does not read constants; `ftuner iree` carries them past it.
-    first, _ = run([iree, source, *TARGET, "--compile-to=preprocessing", "--mlir-print-op-generic", "-o", before])
+    first, _ = run(
+        [
+            iree,
+            source,
+            *TARGET,
+            "--compile-to=preprocessing",
+            "--mlir-print-op-generic",
+            "-o",
+            before,
+        ]
+    )
     text = before.read_bytes()
     begin = text.rfind(b"\n{-#")
     before.write_bytes(text[: begin + 1])
-    second, _ = run([pathlib.Path(workloads.BIN, "ftuner-translate"), before, "--ftuner-to-iree", "-o", after,
-                     f"--device={options.device}", *options.compiler])
+    second, _ = run(
+        [
+            pathlib.Path(workloads.BIN, "ftuner-translate"),
+            before,
+            "--ftuner-to-iree",
+            "-o",
+            after,
+            f"--device={options.device}",
+            *options.compiler,
+        ]
+    )
     with after.open("ab") as file:
         file.write(text[begin:])
-    third, _ = run([iree, after, *TARGET, "--compile-from=preprocessing", "-o", folder / "steps.vmfb"])
+    third, _ = run(
+        [iree, after, *TARGET, "--compile-from=preprocessing", "-o", folder / "steps.vmfb"]
+    )
     return {"to the phase": first, "FTuner": second, "the rest": third}
 
 
@@ -97,31 +155,53 @@ def median(rounds, key):
 def measure(name, folder, options):
     source = folder / f"{name.replace(' ', '_')}.mlirbc"
     # A process of its own, since torch stays in memory and keeps threads.
-    subprocess.run([sys.executable, __file__, "--export", name, "--out", str(source), f"--width={options.width}"],
-                   check=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    subprocess.run(
+        [
+            sys.executable,
+            __file__,
+            "--export",
+            name,
+            "--out",
+            str(source),
+            f"--width={options.width}",
+        ],
+        check=True,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
     plain, ours, parts = [], [], []
     for _ in range(options.repeat):
         plain.append(alone(source, folder))
         ours.append(together(source, folder, options))
         parts.append(steps(source, folder, options))
     ratio = median(ours, "wall_s") / median(plain, "wall_s")
-    print(f"{name:10} IREE alone   {median(plain, 'wall_s'):6.2f} s wall {median(plain, 'cpu_s'):6.2f} s CPU, "
-          f"{plain[0]['dispatches']} dispatches, {plain[0]['bytes']:,} bytes")
-    print(f"{'':10} ftuner iree  {median(ours, 'wall_s'):6.2f} s wall {median(ours, 'cpu_s'):6.2f} s CPU, "
-          f"{ours[0]['dispatches']} dispatches, {ours[0]['ftuner_dispatches']} of them FTuner's with "
-          f"{ours[0]['share']:.1%} of the FLOPs, {ours[0]['kernels']} kernels, {ours[0]['bytes']:,} bytes: "
-          f"{ratio:.1f} times the wall time")
+    print(
+        f"{name:10} IREE alone   {median(plain, 'wall_s'):6.2f} s wall {median(plain, 'cpu_s'):6.2f} s CPU, "
+        f"{plain[0]['dispatches']} dispatches, {plain[0]['bytes']:,} bytes"
+    )
+    print(
+        f"{'':10} ftuner iree  {median(ours, 'wall_s'):6.2f} s wall {median(ours, 'cpu_s'):6.2f} s CPU, "
+        f"{ours[0]['dispatches']} dispatches, {ours[0]['ftuner_dispatches']} of them FTuner's with "
+        f"{ours[0]['share']:.1%} of the FLOPs, {ours[0]['kernels']} kernels, {ours[0]['bytes']:,} bytes: "
+        f"{ratio:.1f} times the wall time"
+    )
     for part in parts[0]:
         rounds = [entry[part] for entry in parts]
-        print(f"{'':12} {part:12} {median(rounds, 'wall_s'):6.2f} s wall {median(rounds, 'cpu_s'):6.2f} s CPU", flush=True)
+        print(
+            f"{'':12} {part:12} {median(rounds, 'wall_s'):6.2f} s wall {median(rounds, 'cpu_s'):6.2f} s CPU",
+            flush=True,
+        )
     return {"model": name, "alone": plain, "ftuner": ours, "steps": parts}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="h200")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--width", type=int, default=768, help="64 to try this script (default: 768)")
+    parser.add_argument(
+        "--width", type=int, default=768, help="64 to try this script (default: 768)"
+    )
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--export", choices=MODELS, help=argparse.SUPPRESS)

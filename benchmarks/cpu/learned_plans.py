@@ -18,7 +18,8 @@ import workloads
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--repeat", type=int, default=3)
@@ -26,15 +27,21 @@ def main() -> None:
     program = os.path.join(options.bin_dir, "learned_plans")
     if not os.path.exists(program):
         sys.exit(f"{program} is missing: ninja -C build/release learned_plans")
-    run = subprocess.run([program, options.device, str(options.repeat)], capture_output=True, text=True)
+    run = subprocess.run(
+        [program, options.device, str(options.repeat)], capture_output=True, text=True
+    )
     if run.returncode != 0:
         sys.exit(f"{program}: {run.stderr}")
-    print("| product | cost model | sizes | search, s | families | mean by `latency`, µs | by `learned`, µs |")
+    print(
+        "| product | cost model | sizes | search, s | families | mean by `latency`, µs | by `learned`, µs |"
+    )
     print("|---|---|---|---|---|---|---|")
     for line in run.stdout.splitlines():
         product, model, sizes, seconds, families, by_latency, by_learned = line.split()
-        print(f"| {product} | `{model}` | {sizes} | {float(seconds):.2f} | {families} "
-              f"| {float(by_latency):.2f} | {float(by_learned):.2f} |")
+        print(
+            f"| {product} | `{model}` | {sizes} | {float(seconds):.2f} | {families} "
+            f"| {float(by_latency):.2f} | {float(by_learned):.2f} |"
+        )
 
 
 if __name__ == "__main__":

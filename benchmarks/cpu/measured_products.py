@@ -38,12 +38,19 @@ def predict(options, name, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin-dir", default=BIN)
-    parser.add_argument("--flags", nargs="+", default=[], type="--{}".format,
-                        help="further flags, such as failed-paths=wgmma for --failed-paths=wgmma")
+    parser.add_argument(
+        "--flags",
+        nargs="+",
+        default=[],
+        type="--{}".format,
+        help="further flags, such as failed-paths=wgmma for --failed-paths=wgmma",
+    )
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
-    lines = ["| product | rows | sizes | library / predicted | ahead | library / FTuner then | FTuner then / predicted |",
-             "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| product | rows | sizes | library / predicted | ahead | library / FTuner then | FTuner then / predicted |",
+        "|---|---|---|---|---|---|---|",
+    ]
     all_ratios = []
     for name in PRODUCTS:
         print(name, file=sys.stderr)
@@ -54,7 +61,9 @@ def main():
             own = [m for m in rows if least <= m <= most]
             if not own:
                 continue
-            library = {m: min(time for peer, time in times[m].items() if peer != "ftuner") for m in own}
+            library = {
+                m: min(time for peer, time in times[m].items() if peer != "ftuner") for m in own
+            }
             ratios = [library[m] / predicted[m] for m in own]
             all_ratios += ratios
             then = [m for m in own if "ftuner" in times[m]]
@@ -62,14 +71,21 @@ def main():
                 f"| {name} | {least} to {most} | {len(own)} | {mean(ratios):.2f} | "
                 f"{100 * sum(ratio > 1 for ratio in ratios) / len(own):.0f} % | "
                 f"{mean([library[m] / times[m]['ftuner'] for m in then]):.2f} | "
-                f"{mean([times[m]['ftuner'] / predicted[m] for m in then]):.2f} |")
-    lines.append(f"| all | | {len(all_ratios)} | {mean(all_ratios):.2f} | "
-                 f"{100 * sum(ratio > 1 for ratio in all_ratios) / len(all_ratios):.0f} % | | |")
+                f"{mean([times[m]['ftuner'] / predicted[m] for m in then]):.2f} |"
+            )
+    lines.append(
+        f"| all | | {len(all_ratios)} | {mean(all_ratios):.2f} | "
+        f"{100 * sum(ratio > 1 for ratio in all_ratios) / len(all_ratios):.0f} % | | |"
+    )
     table = "\n".join(lines)
     print(table)
     if options.write:
-        write_table(options.write, "Products by today's plans beside measured ones",
-                    "Today's plans were predicted, not measured.", table)
+        write_table(
+            options.write,
+            "Products by today's plans beside measured ones",
+            "Today's plans were predicted, not measured.",
+            table,
+        )
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def export(name, path, options):
         def forward(self, tokens):
             place = torch.arange(tokens.shape[1])
             mask = torch.where(place[:, None] >= place, 0.0, torch.finfo(torch.float32).min)
-            return self.model(tokens, attention_mask=mask[None, None], position_ids=place[None]).last_hidden_state
+            return self.model(
+                tokens, attention_mask=mask[None, None], position_ids=place[None]
+            ).last_hidden_state
 
     module = build(name, options)
     if name == "gpt2":
@@ -82,8 +84,19 @@ def write_sources(folder, options):
     for name in options.models:
         sources[name] = folder / f"{name}.mlir"
         # A process of its own, since torch stays in memory and keeps threads.
-        subprocess.run([sys.executable, __file__, "--export", name, "--out", str(sources[name]),
-                        *own_options(options)], check=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+        subprocess.run(
+            [
+                sys.executable,
+                __file__,
+                "--export",
+                name,
+                "--out",
+                str(sources[name]),
+                *own_options(options),
+            ],
+            check=True,
+            env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        )
     dense = (ROOT / "examples" / "dense.mlir").read_text(encoding="utf-8")
     text, changed = re.subn(r"#ukernel\.range<\d+ to \d+>", "#ukernel.range<1 to ?>", dense)
     if changed != 1:
@@ -94,8 +107,11 @@ def write_sources(folder, options):
 
 
 def own_options(options):
-    return [f"--device={options.device}", *(["--small"] if options.small else []),
-            *([f"--layers={options.layers}"] if options.layers else [])]
+    return [
+        f"--device={options.device}",
+        *(["--small"] if options.small else []),
+        *([f"--layers={options.layers}"] if options.layers else []),
+    ]
 
 
 def run(command, **arguments):
@@ -108,15 +124,26 @@ def run(command, **arguments):
         if process.returncode != 0:
             words.seek(0)
             sys.exit(f"{' '.join(map(str, command))}:\n{words.read().decode(errors='replace')}")
-    return {"wall_s": time.perf_counter() - start, "cpu_s": usage.ru_utime + usage.ru_stime,
-            "peak_mib": usage.ru_maxrss / 1024}
+    return {
+        "wall_s": time.perf_counter() - start,
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "peak_mib": usage.ru_maxrss / 1024,
+    }
 
 
 def compile_once(bin_dir, source, options):
     """One run from .mlir to PTX."""
     with tempfile.NamedTemporaryFile(suffix=".ptx") as ptx:
-        measured = run([bin_dir / "ftuner-translate", source, "--ftuner-to-ptx", f"--device={options.device}",
-                        "-o", ptx.name])
+        measured = run(
+            [
+                bin_dir / "ftuner-translate",
+                source,
+                "--ftuner-to-ptx",
+                f"--device={options.device}",
+                "-o",
+                ptx.name,
+            ]
+        )
         text = pathlib.Path(ptx.name).read_bytes()
     return {**measured, "kernels": len(re.findall(rb"\.entry\b", text)), "ptx_bytes": len(text)}
 
@@ -124,11 +151,25 @@ def compile_once(bin_dir, source, options):
 def regrets(bin_dir, source, options):
     """What the plans lose by the model: mean of the workloads' means, and the worst."""
     with tempfile.NamedTemporaryFile(suffix=".json") as manifest:
-        run([bin_dir / "ftuner-translate", source, "--ftuner-to-manifest", f"--device={options.device}",
-             "-o", manifest.name])
-        found = [w["statistics"] for w in json.loads(pathlib.Path(manifest.name).read_text())["workloads"]]
-    return {"workloads": len(found), "mean_regret": statistics.fmean(s["mean_regret"] for s in found),
-            "worst_regret": max(s["worst_regret"] for s in found)}
+        run(
+            [
+                bin_dir / "ftuner-translate",
+                source,
+                "--ftuner-to-manifest",
+                f"--device={options.device}",
+                "-o",
+                manifest.name,
+            ]
+        )
+        found = [
+            w["statistics"]
+            for w in json.loads(pathlib.Path(manifest.name).read_text())["workloads"]
+        ]
+    return {
+        "workloads": len(found),
+        "mean_regret": statistics.fmean(s["mean_regret"] for s in found),
+        "worst_regret": max(s["worst_regret"] for s in found),
+    }
 
 
 def torch_compile_here(name, options):
@@ -156,20 +197,41 @@ def torch_compile_here(name, options):
     report = ftuner.torch.report()
     if report.left or report.graphs != 1:
         sys.exit(f"error: expected one graph with all products by FTuner\n{report}")
-    print(json.dumps({
-        "wall_s": wall, "python_s": cpu_seconds(resource.RUSAGE_SELF) - own,
-        "compiler_s": cpu_seconds(resource.RUSAGE_CHILDREN) - others, "functions": report.compiled,
-    }))
+    print(
+        json.dumps(
+            {
+                "wall_s": wall,
+                "python_s": cpu_seconds(resource.RUSAGE_SELF) - own,
+                "compiler_s": cpu_seconds(resource.RUSAGE_CHILDREN) - others,
+                "functions": report.compiled,
+            }
+        )
+    )
 
 
 def torch_compile_once(bin_dir, package, name, options):
     """The same in a process of its own, with the programs of a folder and the package that fits."""
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "FTUNER_HOME": str(bin_dir.parent), "FTUNER_CACHE_DIR": cache,
-                       "FTUNER_PROGRESS": "never"}
-        process = subprocess.run([sys.executable, __file__, "--torch", name, "--package", str(package),
-                                  *own_options(options)],
-                                 env=environment, capture_output=True, text=True)
+        environment = {
+            **os.environ,
+            "FTUNER_HOME": str(bin_dir.parent),
+            "FTUNER_CACHE_DIR": cache,
+            "FTUNER_PROGRESS": "never",
+        }
+        process = subprocess.run(
+            [
+                sys.executable,
+                __file__,
+                "--torch",
+                name,
+                "--package",
+                str(package),
+                *own_options(options),
+            ],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
     if process.returncode != 0:
         sys.exit(process.stderr)
     return json.loads(process.stdout.splitlines()[-1])
@@ -190,54 +252,84 @@ def median(runs, key):
 
 
 def report_ptx(programs, sources, options):
-    print(f"{'module':12} {'programs':9} {'wall':>8} {'CPU':>8} {'peak MiB':>9} {'kernels':>8} {'PTX MB':>7} "
-          f"{'workloads':>10} {'mean regret':>12} {'worst':>8}")
+    print(
+        f"{'module':12} {'programs':9} {'wall':>8} {'CPU':>8} {'peak MiB':>9} {'kernels':>8} {'PTX MB':>7} "
+        f"{'workloads':>10} {'mean regret':>12} {'worst':>8}"
+    )
     rows = []
     for module, source in sources.items():
-        runs = in_turns(programs, options.repeat, lambda folder: compile_once(folder, source, options))
+        runs = in_turns(
+            programs, options.repeat, lambda folder: compile_once(folder, source, options)
+        )
         for name in programs:
             lost, of = regrets(programs[name], source, options), runs[name]
             rows.append({"module": module, "programs": name, "runs": of, **lost})
-            print(f"{module:12} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'cpu_s'):7.2f}s "
-                  f"{median(of, 'peak_mib'):9.0f} {of[0]['kernels']:8} {of[0]['ptx_bytes'] / 1e6:7.2f} "
-                  f"{lost['workloads']:10} {lost['mean_regret']:12.3%} {lost['worst_regret']:8.2%}", flush=True)
+            print(
+                f"{module:12} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'cpu_s'):7.2f}s "
+                f"{median(of, 'peak_mib'):9.0f} {of[0]['kernels']:8} {of[0]['ptx_bytes'] / 1e6:7.2f} "
+                f"{lost['workloads']:10} {lost['mean_regret']:12.3%} {lost['worst_regret']:8.2%}",
+                flush=True,
+            )
     return rows
 
 
 def report_torch(programs, options):
-    usable = {name: folder for name, folder in programs.items() if (folder.parent / "lib/libftrt.so.1").exists()}
+    usable = {
+        name: folder
+        for name, folder in programs.items()
+        if (folder.parent / "lib/libftrt.so.1").exists()
+    }
     for name in programs.keys() - usable.keys():
         print(f"torch.compile of {name} is left out: no lib/libftrt.so.1 beside {programs[name]}")
-    print(f"{'torch.compile':14} {'programs':9} {'wall':>8} {'python':>8} {'compiler':>9} {'functions':>10}")
-    packages = {programs["these"]: options.package, programs.get("baseline"): options.baseline_python}
+    print(
+        f"{'torch.compile':14} {'programs':9} {'wall':>8} {'python':>8} {'compiler':>9} {'functions':>10}"
+    )
+    packages = {
+        programs["these"]: options.package,
+        programs.get("baseline"): options.baseline_python,
+    }
     rows = []
     for model in options.models:
-        runs = in_turns(usable, options.repeat,
-                        lambda folder: torch_compile_once(folder, packages[folder], model, options))
+        runs = in_turns(
+            usable,
+            options.repeat,
+            lambda folder: torch_compile_once(folder, packages[folder], model, options),
+        )
         for name, of in runs.items():
             rows.append({"model": model, "programs": name, "runs": of})
-            print(f"{model:14} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'python_s'):7.2f}s "
-                  f"{median(of, 'compiler_s'):8.2f}s {of[0]['functions']:10}", flush=True)
+            print(
+                f"{model:14} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'python_s'):7.2f}s "
+                f"{median(of, 'compiler_s'):8.2f}s {of[0]['functions']:10}",
+                flush=True,
+            )
     return rows
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", type=pathlib.Path, default=pathlib.Path(workloads.BIN))
     parser.add_argument("--baseline-bin", type=pathlib.Path, help="programs to compare with")
     parser.add_argument("--baseline-python", type=pathlib.Path, default=ROOT / "python")
     parser.add_argument("--device", default="h200")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--layers", type=int, help="12 by default, 2 with --small")
-    parser.add_argument("--small", action="store_true", help="64 channels instead of 768: to try this script")
+    parser.add_argument(
+        "--small", action="store_true", help="64 channels instead of 768: to try this script"
+    )
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--skip", choices=("ptx", "torch"), action="append", default=[])
-    parser.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="only write the modules there")
+    parser.add_argument(
+        "--write", type=pathlib.Path, metavar="FOLDER", help="only write the modules there"
+    )
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--export", choices=MODELS, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--torch", choices=MODELS, help=argparse.SUPPRESS)
-    parser.add_argument("--package", type=pathlib.Path, default=ROOT / "python", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--package", type=pathlib.Path, default=ROOT / "python", help=argparse.SUPPRESS
+    )
     options = parser.parse_args()
     if options.export:
         return export(options.export, options.out, options)
@@ -252,7 +344,9 @@ def main():
     results = {}
     if "ptx" not in options.skip:
         with tempfile.TemporaryDirectory() as folder:
-            results["ptx"] = report_ptx(programs, write_sources(pathlib.Path(folder), options), options)
+            results["ptx"] = report_ptx(
+                programs, write_sources(pathlib.Path(folder), options), options
+            )
     if "torch" not in options.skip:
         results["torch"] = report_torch(programs, options)
     if options.json:

@@ -35,12 +35,19 @@ import workloads
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
 
-import tables  # noqa: E402
-from ftuner.describe.work import KINDS, inner_operations, kind_of  # noqa: E402
+import tables
+from ftuner.describe.work import KINDS, inner_operations, kind_of
 
 #: Models and the types that they are looked at in.
-CASES = (("bert_base", "f16"), ("bert_base", "bf16"), ("gpt2", "f16"), ("llama", "bf16"), ("t5", "bf16"),
-         ("vit", "f16"), ("whisper", "f16"))
+CASES = (
+    ("bert_base", "f16"),
+    ("bert_base", "bf16"),
+    ("gpt2", "f16"),
+    ("llama", "bf16"),
+    ("t5", "bf16"),
+    ("vit", "f16"),
+    ("whisper", "f16"),
+)
 TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 #: Names of the paths, and the option of the compiler.
 WAYS = {"without": "simt,mma", "with rows": None}
@@ -54,7 +61,10 @@ PROGRAMS = ("ft", "xla", "torchscript")
 def is_left(kernel):
     """Whether a fallback kernel is a part of what could be rows."""
     inner = inner_operations(kernel["operator"])
-    is_row = kernel["operator"].startswith(("linalg.reduce", "linalg.softmax")) or "arith.maximumf" in inner
+    is_row = (
+        kernel["operator"].startswith(("linalg.reduce", "linalg.softmax"))
+        or "arith.maximumf" in inner
+    )
     return is_row or any(name in inner for name in (*EXPONENTIALS, *ROOTS))
 
 
@@ -66,9 +76,13 @@ def figures(work, number, layers):
         times[kind_of(kernel)] += kernel["predicted_us"][number] or 0.0
     share = work["shares"][number]
     return {
-        "launches": len(kernels), "a_layer": len(kernels) / layers,
-        "us": share["ukernel_us"] + share["fallback_us"], "share": share["time_share"], "times": times,
-        "unknown": share["unknown_kernels"], "left": sum(map(is_left, work["fallback_kernels"])),
+        "launches": len(kernels),
+        "a_layer": len(kernels) / layers,
+        "us": share["ukernel_us"] + share["fallback_us"],
+        "share": share["time_share"],
+        "times": times,
+        "unknown": share["unknown_kernels"],
+        "left": sum(map(is_left, work["fallback_kernels"])),
     }
 
 
@@ -77,7 +91,11 @@ def explain(exported, device, sizes, paths, options):
 
     given = {"paths": paths, "max_kernels": options.max_kernels}
     data = ftuner.describe.explanation.explain_data(
-        exported.text, sizes, device=device, **{name: value for name, value in given.items() if value is not None})
+        exported.text,
+        sizes,
+        device=device,
+        **{name: value for name, value in given.items() if value is not None},
+    )
     return data["functions"][0]["work"]
 
 
@@ -99,8 +117,11 @@ class Store:
 
 def cases_of(options):
     """(model, type, batch) of all modules."""
-    pairs = [(name, kind) for name, kind in CASES if name in options.models] if options.types is None else [
-        (name, kind) for name in options.models for kind in options.types]
+    pairs = (
+        [(name, kind) for name, kind in CASES if name in options.models]
+        if options.types is None
+        else [(name, kind) for name in options.models for kind in options.types]
+    )
     return [(name, kind, batch) for name, kind in pairs for batch in options.batches]
 
 
@@ -111,29 +132,41 @@ def key_of(options, *words):
 
 def make(options, store, write):
     """Explains what the store lacks."""
-    import torch
-
     import full_models
+    import torch
 
     every = cases_of(options)
     for number, (name, kind, batch) in enumerate(every):
-        wanted = [(device, way) for device in options.devices for way in options.ways
-                  if key_of(options, name, kind, batch, device, way) not in store.entries]
+        wanted = [
+            (device, way)
+            for device in options.devices
+            for way in options.ways
+            if key_of(options, name, kind, batch, device, way) not in store.entries
+        ]
         if not wanted:
             continue
         start = time.perf_counter()
         built = full_models.build(name, options.layers, options.small)
-        exported = full_models.export(built, batch, max(options.lengths), getattr(torch, TYPES[kind]))
+        exported = full_models.export(
+            built, batch, max(options.lengths), getattr(torch, TYPES[kind])
+        )
         sizes = [{"T": length} for length in options.lengths] if built.has_length else None
         for device, way in wanted:
             work = explain(exported, device, sizes, WAYS[way], options)
             numbers = range(len(work["shares"])) if sizes else [len(work["shares"]) - 1]
-            store.put(key_of(options, name, kind, batch, device, way), {
-                "lengths": options.lengths if sizes else [None],
-                "figures": [figures(work, number, built.layers) for number in numbers]})
+            store.put(
+                key_of(options, name, kind, batch, device, way),
+                {
+                    "lengths": options.lengths if sizes else [None],
+                    "figures": [figures(work, number, built.layers) for number in numbers],
+                },
+            )
             write()
-        print(f"{number + 1} of {len(every)}: {name}, {kind}, batch {batch}: {time.perf_counter() - start:.0f} s",
-              file=sys.stderr, flush=True)
+        print(
+            f"{number + 1} of {len(every)}: {name}, {kind}, batch {batch}: {time.perf_counter() - start:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def measured(options):
@@ -143,7 +176,13 @@ def measured(options):
     found = {}
     with open(options.measured, encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            key = row["device"], row["dtype"], int(row["batch"]), int(row["seq"]), row["implementation"]
+            key = (
+                row["device"],
+                row["dtype"],
+                int(row["batch"]),
+                int(row["seq"]),
+                row["implementation"],
+            )
             found[key] = min(float(row["latency_ms"]), found.get(key, float("inf")))
     return found
 
@@ -153,18 +192,47 @@ def rows_of(options, store):
     import full_models
 
     times = measured(options)
-    header = ["model", "type", "batch", "T", "device", "rows", "launches", "a layer", "µs", "uKernels", *KINDS, "left"]
-    rows = [header + [f"{name} measured, ms (ours over it)" for name in PROGRAMS] if times else header]
+    header = [
+        "model",
+        "type",
+        "batch",
+        "T",
+        "device",
+        "rows",
+        "launches",
+        "a layer",
+        "µs",
+        "uKernels",
+        *KINDS,
+        "left",
+    ]
+    rows = [
+        header + [f"{name} measured, ms (ours over it)" for name in PROGRAMS] if times else header
+    ]
     for name, kind, batch in cases_of(options):
         for device in options.devices:
-            entries = [(way, store.entries.get(key_of(options, name, kind, batch, device, way))) for way in options.ways]
+            entries = [
+                (way, store.entries.get(key_of(options, name, kind, batch, device, way)))
+                for way in options.ways
+            ]
             known = [(way, entry) for way, entry in entries if entry]
             for place, length in enumerate(known[0][1]["lengths"] if known else ()):
                 for way, entry in known:
                     one = entry["figures"][place]
-                    row = [full_models.MODELS[name].title, kind, str(batch), str(length or "–"), device, way,
-                           str(one["launches"]), f"{one['a_layer']:.1f}", f"{one['us']:,.0f}", f"{one['share']:.1%}",
-                           *(f"{one['times'][part]:,.0f}" for part in KINDS), str(one["left"])]
+                    row = [
+                        full_models.MODELS[name].title,
+                        kind,
+                        str(batch),
+                        str(length or "–"),
+                        device,
+                        way,
+                        str(one["launches"]),
+                        f"{one['a_layer']:.1f}",
+                        f"{one['us']:,.0f}",
+                        f"{one['share']:.1%}",
+                        *(f"{one['times'][part]:,.0f}" for part in KINDS),
+                        str(one["left"]),
+                    ]
                     for program in PROGRAMS if times else ():
                         other = times.get((device, kind, batch, length, program))
                         row.append(f"{other} ({one['us'] / other / 1e3:.2f})" if other else "–")
@@ -173,16 +241,24 @@ def rows_of(options, store):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     names = [*dict.fromkeys(name for name, _ in CASES), "bert_encoder", "bert_large"]
     parser.add_argument("--models", nargs="+", choices=names, default=names[:-2])
-    parser.add_argument("--types", nargs="+", choices=TYPES, help="default: those of each model's row of CASES")
+    parser.add_argument(
+        "--types", nargs="+", choices=TYPES, help="default: those of each model's row of CASES"
+    )
     parser.add_argument("--devices", nargs="+", default=["a100", "h100", "v100"])
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16])
-    parser.add_argument("--lengths", nargs="+", type=int, default=[32, 384], help="tokens of a sequence")
+    parser.add_argument(
+        "--lengths", nargs="+", type=int, default=[32, 384], help="tokens of a sequence"
+    )
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--layers", type=int, help="default: as published, of Llama five")
-    parser.add_argument("--small", action="store_true", help="48 or 64 channels: to try this script")
+    parser.add_argument(
+        "--small", action="store_true", help="48 or 64 channels: to try this script"
+    )
     parser.add_argument("--max-kernels", type=int)
     parser.add_argument("--measured", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
@@ -210,7 +286,10 @@ def main():
     place = rows[0].index("left")
     left = [row for row in rows[1:] if row[5] == "with rows" and row[place] != "0"]
     for row in left:
-        print(f"error: {', '.join(row[:5])}: {row[place]} fallback kernels of a softmax or norm", file=sys.stderr)
+        print(
+            f"error: {', '.join(row[:5])}: {row[place]} fallback kernels of a softmax or norm",
+            file=sys.stderr,
+        )
     return 1 if left else 0
 
 

@@ -53,10 +53,14 @@ class Latency:
 
         times = np.zeros(len(operators))
         products = [i for i, operator in enumerate(operators) if operator.what == "product"]
-        times[products] = vendor.predict(self.device, self.dtype, [operators[i].extents for i in products], "2023")
+        times[products] = vendor.predict(
+            self.device, self.dtype, [operators[i].extents for i in products], "2023"
+        )
         for i, operator in enumerate(operators):
             if operator.what == "attention":
-                (times[i],) = self.attention.times(self.found, *(np.array([extent], float) for extent in operator.extents))
+                (times[i],) = self.attention.times(
+                    self.found, *(np.array([extent], float) for extent in operator.extents)
+                )
             elif operator.what not in ("product", "nothing"):
                 times[i] = self.memory(operator)
         return times
@@ -67,7 +71,9 @@ class Latency:
 
         seconds = np.zeros(len(operators))
         products = [i for i, operator in enumerate(operators) if operator.what == "product"]
-        seconds[products] = vendor.second_kernels(self.device, self.dtype, [operators[i].extents for i in products], "2023")
+        seconds[products] = vendor.second_kernels(
+            self.device, self.dtype, [operators[i].extents for i in products], "2023"
+        )
         return seconds
 
     def memory(self, operator):
@@ -86,8 +92,13 @@ class Latency:
 def kernels_of(operators, times, seconds=None):
     """Microseconds of the kernels that operators are, in their order; `seconds` as in `Latency.seconds`."""
     parts = zip(operators, times, np.zeros(len(operators)) if seconds is None else seconds)
-    return [kernel for operator, time, second in parts for _ in range(operator.times) if time > 0
-            for kernel in ((time - second, second) if second else (time,))]
+    return [
+        kernel
+        for operator, time, second in parts
+        for _ in range(operator.times)
+        if time > 0
+        for kernel in ((time - second, second) if second else (time,))
+    ]
 
 
 def replayed(durations, gap=0.0, interval=0.0):

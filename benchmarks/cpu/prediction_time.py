@@ -20,8 +20,15 @@ import sys
 
 import workloads
 
-FIELDS = ("cost_model", "first_row", "last_row", "program_us", "ukernel_us", "selection_us",
-          "candidates")
+FIELDS = (
+    "cost_model",
+    "first_row",
+    "last_row",
+    "program_us",
+    "ukernel_us",
+    "selection_us",
+    "candidates",
+)
 
 
 def measure(program: str, device: str, repeat: int) -> list[dict]:
@@ -30,13 +37,16 @@ def measure(program: str, device: str, repeat: int) -> list[dict]:
     if run.returncode != 0:
         sys.exit(f"{program}: {run.stderr}")
     rows = [dict(zip(FIELDS, line.split())) for line in run.stdout.splitlines()]
-    return [{key: value if key == "cost_model" else float(value) for key, value in row.items()}
-            for row in rows]
+    return [
+        {key: value if key == "cost_model" else float(value) for key, value in row.items()}
+        for row in rows
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="h200")
     parser.add_argument("--repeat", type=int, default=5)
@@ -51,10 +61,12 @@ def main() -> None:
     for device in options.devices.split(","):
         found[device] = measure(program, device, options.repeat)
         for row in found[device]:
-            print(f"| {device} | {row['first_row']:.0f} to {row['last_row']:.0f} "
-                  f"| `{row['cost_model']}` | {row['program_us']:.2f} µs "
-                  f"| {row['ukernel_us']:.1f} µs | {row['selection_us'] / 1e6:.2f} s "
-                  f"| {row['candidates']:,.0f} |")
+            print(
+                f"| {device} | {row['first_row']:.0f} to {row['last_row']:.0f} "
+                f"| `{row['cost_model']}` | {row['program_us']:.2f} µs "
+                f"| {row['ukernel_us']:.1f} µs | {row['selection_us'] / 1e6:.2f} s "
+                f"| {row['candidates']:,.0f} |"
+            )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(found, file, indent=2)

@@ -34,10 +34,18 @@ def changes(builds, device, name, folder):
     """Yields the size, both times in us, the term that moved, and whether the plans differ."""
     path = write_module(folder, *PRODUCTS[name])
     sizes = powers_of_two(PRODUCTS[name][3])
-    before, now = (explain(build, path, [f"--device={device}"], sizes)["shapes"] for build in builds)
+    before, now = (
+        explain(build, path, [f"--device={device}"], sizes)["shapes"] for build in builds
+    )
     for size, old, new in zip(sizes, before, now):
         old, new = old["program"], new["program"]
-        yield (size, old["predicted_us"], new["predicted_us"], *moved_term(old, new), old["attribute"] != new["attribute"])
+        yield (
+            size,
+            old["predicted_us"],
+            new["predicted_us"],
+            *moved_term(old, new),
+            old["attribute"] != new["attribute"],
+        )
 
 
 def rows(builds, device, name, share, folder):
@@ -48,29 +56,45 @@ def rows(builds, device, name, share, folder):
     for (term, _), found in groups.items():
         ratios = [100 * (now / before - 1) for _, before, now, _, _ in found]
         size, before, now, moved, _ = max(found, key=lambda change: abs(change[2] / change[1] - 1))
-        yield (f"| {name} | {device} | {', '.join(str(change[0]) for change in found)} | {min(ratios):+.0f} to {max(ratios):+.0f} | "
-               f"{term} | {size}: {before:.2f} → {now:.2f}, {term} {moved:+.2f} | {sum(change[4] for change in found)} of {len(found)} |")
+        yield (
+            f"| {name} | {device} | {', '.join(str(change[0]) for change in found)} | {min(ratios):+.0f} to {max(ratios):+.0f} | "
+            f"{term} | {size}: {before:.2f} → {now:.2f}, {term} {moved:+.2f} | {sum(change[4] for change in found)} of {len(found)} |"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", metavar="DIR", required=True, help="the programs of the other build")
+    parser.add_argument(
+        "--before", metavar="DIR", required=True, help="the programs of the other build"
+    )
     parser.add_argument("--bin-dir", default=BIN)
     parser.add_argument("--devices", nargs="+", default=["v100", "a100", "h100", "h200"])
     parser.add_argument("--products", nargs="+", choices=PRODUCTS, default=list(PRODUCTS))
-    parser.add_argument("--share", type=float, default=0.1, help="least change of the time that is listed")
+    parser.add_argument(
+        "--share", type=float, default=0.1, help="least change of the time that is listed"
+    )
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
-    lines = ["| product | device | rows | change, % | term | largest change, µs | other plan |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| product | device | rows | change, % | term | largest change, µs | other plan |",
+        "|---|---|---|---|---|---|---|",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for device in options.devices:
             for name in options.products:
                 print(f"{name}, {device}", file=sys.stderr)
-                lines += rows((options.before, options.bin_dir), device, name, options.share, folder)
+                lines += rows(
+                    (options.before, options.bin_dir), device, name, options.share, folder
+                )
     table = "\n".join(lines)
     print(table)
     if options.write:
-        write_table(options.write, "Plans whose predicted time changed", "Predicted, not measured; each build by its own model.", table)
+        write_table(
+            options.write,
+            "Plans whose predicted time changed",
+            "Predicted, not measured; each build by its own model.",
+            table,
+        )
 
 
 if __name__ == "__main__":

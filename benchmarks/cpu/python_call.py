@@ -26,8 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -94,9 +95,8 @@ def measure_launches(rounds: int, keeps: bool) -> dict[str, dict[str, float]]:
 
     With `keeps` a chain gives the results of all its products, so that no buffer is used again.
     """
+    import ftuner.torch
     import torch
-
-    import ftuner.torch  # noqa: F401
 
     torch.set_num_threads(1)
     # Tensors of the CPU run on the driver's default stream: the driver's memory is the host's.
@@ -114,7 +114,13 @@ def measure_launches(rounds: int, keeps: bool) -> dict[str, dict[str, float]]:
                 results.append(results[-1] @ weight)
             return results[1:] if keeps else results[-1]
 
-        options = {"device": "h200", "host": host, "take": "all", "max_kernels": 1, "cost_model": "sia"}
+        options = {
+            "device": "h200",
+            "host": host,
+            "take": "all",
+            "max_kernels": 1,
+            "cost_model": "sia",
+        }
         compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
         rows, weight = torch.ones(2, WIDTH), torch.ones(WIDTH, WIDTH)
         return lambda: compiled(rows, weight)
@@ -135,12 +141,21 @@ def measure_launches(rounds: int, keeps: bool) -> dict[str, dict[str, float]]:
             for name, call in calls.items():
                 times[name].append(time_call(call, SHORT_CALLS))
             for host in hosts:
-                longer, one_call = (time_call(chains[host, count], SHORT_CALLS // 5) for count in (CHAIN, 1))
+                longer, one_call = (
+                    time_call(chains[host, count], SHORT_CALLS // 5) for count in (CHAIN, 1)
+                )
                 times[host].append((longer - one_call) / (CHAIN - 1))
     report = ftuner.torch.report()
-    assert report.calls > CHAIN * rounds and report.pytorch_calls == report.copied_arguments == 0, report
+    assert report.calls > CHAIN * rounds and report.pytorch_calls == report.copied_arguments == 0, (
+        report
+    )
     units = times.pop("unit")
-    figures = {"torch.mm(out=), the unit": {"microseconds": round(statistics.median(units), 2), "ratio": 1.0}}
+    figures = {
+        "torch.mm(out=), the unit": {
+            "microseconds": round(statistics.median(units), 2),
+            "ratio": 1.0,
+        }
+    }
     for name, what in (
         ("package, out=", "call of the package, out="),
         ("package", "call of the package"),
@@ -156,9 +171,13 @@ def measure_launches(rounds: int, keeps: bool) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="of the first part; the second has 9 times as many")
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="of the first part; the second has 9 times as many"
+    )
     parser.add_argument("--part", choices=["calls", "launches", "all"], default="all")
-    parser.add_argument("--keep", action="store_true", help="keep the results of all products of a chain")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the results of all products of a chain"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
 
@@ -181,11 +200,17 @@ def main() -> None:
                 print(f"| {name} | {figure} |")
     if options.part != "calls":
         if not DRIVER.is_file():
-            sys.exit(f"expected the driver of the tests, '{DRIVER}': ninja FTunerFakeDriver builds it")
+            sys.exit(
+                f"expected the driver of the tests, '{DRIVER}': ninja FTunerFakeDriver builds it"
+            )
         command = [sys.executable, __file__, "--part=launches", f"--rounds={options.rounds}"]
         sys.stdout.flush()
         with tempfile.TemporaryDirectory() as folder:  # Inductor does not know the graphs.
-            environment = {**os.environ, "FTRT_CUDA_DRIVER": str(DRIVER), "TORCHINDUCTOR_CACHE_DIR": folder}
+            environment = {
+                **os.environ,
+                "FTRT_CUDA_DRIVER": str(DRIVER),
+                "TORCHINDUCTOR_CACHE_DIR": folder,
+            }
             flags = [f"--{name}" for name in ("json", "keep") if getattr(options, name)]
             done = subprocess.run([*command, *flags], env=environment)
         sys.exit(done.returncode)

@@ -64,7 +64,9 @@ def host_bytes(translate, path, flags, folder):
     library = os.path.join(folder, "product.o")
     run([translate, path, "--ftuner-to-library", *flags, "-o", library])
     sections = (line.split() for line in run(["size", "-A", library]).splitlines())
-    return sum(int(section[1]) for section in sections if section and section[0].startswith(".text"))
+    return sum(
+        int(section[1]) for section in sections if section and section[0].startswith(".text")
+    )
 
 
 def judge(bin_dir, device, name, flags, folder, is_timed):
@@ -77,17 +79,26 @@ def judge(bin_dir, device, name, flags, folder, is_timed):
     planned, *_ = json.loads(run([translate, path, "--ftuner-to-manifest", *flags]))["workloads"]
     seconds, ptx = compile_seconds(translate, path, flags, folder, 3 if is_timed else 1)
     worst, size = max(regrets)
-    return {"mean": sum(regret for regret, _ in regrets) / len(regrets), "worst": worst, "size": size,
-            "above": sum(regret > 0.03 for regret, _ in regrets), "sizes": len(regrets),
-            "families": len(workload["families"]), "ptx": ptx, "seconds": f"{seconds:.2f}" if is_timed else "",
-            "intervals": len(planned["dispatch"] + planned["unaligned_dispatch"]),
-            "host": host_bytes(translate, path, flags, folder)}
+    return {
+        "mean": sum(regret for regret, _ in regrets) / len(regrets),
+        "worst": worst,
+        "size": size,
+        "above": sum(regret > 0.03 for regret, _ in regrets),
+        "sizes": len(regrets),
+        "families": len(workload["families"]),
+        "ptx": ptx,
+        "seconds": f"{seconds:.2f}" if is_timed else "",
+        "intervals": len(planned["dispatch"] + planned["unaligned_dispatch"]),
+        "host": host_bytes(translate, path, flags, folder),
+    }
 
 
 def row(name, build, result):
-    return (f"| {name} | {build} | {100 * result['mean']:.2f} | {100 * result['worst']:.1f} | {result['size']} | "
-            f"{result['above']} of {result['sizes']} | {result['families']} | {result['intervals']} | {result['host']} | {result['ptx'] / 1024:.0f} | "
-            f"{result['seconds']} |")
+    return (
+        f"| {name} | {build} | {100 * result['mean']:.2f} | {100 * result['worst']:.1f} | {result['size']} | "
+        f"{result['above']} of {result['sizes']} | {result['families']} | {result['intervals']} | {result['host']} | {result['ptx'] / 1024:.0f} | "
+        f"{result['seconds']} |"
+    )
 
 
 def main():
@@ -96,26 +107,47 @@ def main():
     parser.add_argument("--before", metavar="DIR", help="the programs of an older build")
     parser.add_argument("--device", default="h100")
     parser.add_argument("--products", nargs="+", choices=PRODUCTS, default=list(PRODUCTS))
-    parser.add_argument("--flags", nargs="+", default=[], help="further flags, such as max-kernels=24 for --max-kernels=24")
-    parser.add_argument("--untimed", action="store_true", help="compile once and leave the seconds out, as on a busy machine")
+    parser.add_argument(
+        "--flags",
+        nargs="+",
+        default=[],
+        help="further flags, such as max-kernels=24 for --max-kernels=24",
+    )
+    parser.add_argument(
+        "--untimed",
+        action="store_true",
+        help="compile once and leave the seconds out, as on a busy machine",
+    )
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
     flags = ["--" + flag for flag in options.flags]
     builds = {"now": options.bin_dir}
     if options.before:
         builds = {"before": options.before, **builds}
-    lines = ["| product | build | mean regret, % | worst, % | at rows | above 3 % | families | intervals | host code, B | PTX, KiB | compilation, s |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| product | build | mean regret, % | worst, % | at rows | above 3 % | families | intervals | host code, B | PTX, KiB | compilation, s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for name in options.products:
             for build, bin_dir in builds.items():
                 print(f"{name}, {build}", file=sys.stderr)
-                lines.append(row(name, build, judge(bin_dir, options.device, name, flags, folder, not options.untimed)))
+                lines.append(
+                    row(
+                        name,
+                        build,
+                        judge(bin_dir, options.device, name, flags, folder, not options.untimed),
+                    )
+                )
     table = "\n".join(lines)
     print(table)
     if options.write:
-        write_table(options.write, "Regret of plans over their range",
-                    "Predicted, not measured; each build by its own model.", table)
+        write_table(
+            options.write,
+            "Regret of plans over their range",
+            "Predicted, not measured; each build by its own model.",
+            table,
+        )
 
 
 if __name__ == "__main__":

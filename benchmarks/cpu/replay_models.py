@@ -42,13 +42,22 @@ import encoder_layers
 import fused_attention
 import reports
 import workloads
-from predicted_operators import Latency, Operator, error, kernels_of, launch_interval, mean, read_rows, replayed
+from predicted_operators import (
+    Latency,
+    Operator,
+    error,
+    kernels_of,
+    launch_interval,
+    mean,
+    read_rows,
+    replayed,
+)
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 #: Cards of the tables, and the devices that describe them.
 CARDS = {"v100": "v100-pcie", "p100": "p100-pcie", "a100": "a100-pcie"}
@@ -97,7 +106,9 @@ def elementwise_of(name, output, inputs, l2_bytes):
     tensors = inputs[1:] if name == "where" else inputs
     if sum(is_streamed(shape, output, l2_bytes) for shape in tensors) > 1:
         return "add"
-    return "strided" if any(1 < math.prod(shape) < math.prod(output) for shape in inputs) else "relu"
+    return (
+        "strided" if any(1 < math.prod(shape) < math.prod(output) for shape in inputs) else "relu"
+    )
 
 
 def operator_of(row, l2_bytes=math.inf):
@@ -113,7 +124,9 @@ def operator_of(row, l2_bytes=math.inf):
         called = what if what in ("softmax", "layernorm") else name.rsplit(".", 1)[-1]
         if what == "product":
             called = "bmm" if name in ("matmul", "bmm") else "linear"
-        return Operator(name, what, extents, times, measured, f"{called} {shapes[0]} of {'; '.join(shapes[1:])}")
+        return Operator(
+            name, what, extents, times, measured, f"{called} {shapes[0]} of {'; '.join(shapes[1:])}"
+        )
 
     if name == "addmm":
         (_, (m, k), (_, n)) = inputs
@@ -138,7 +151,11 @@ def kind_of(operator):
     """For the table of errors by kind."""
     if operator.what == "product":
         return "batched products" if operator.extents[0] > 1 else "linear"
-    return operator.what if operator.what in ("softmax", "layernorm", "strided", "nothing") else "elementwise"
+    return (
+        operator.what
+        if operator.what in ("softmax", "layernorm", "strided", "nothing")
+        else "elementwise"
+    )
 
 
 class Learned:
@@ -154,13 +171,16 @@ class Learned:
         from ftuner.learned.dataset import Dataset
 
         data, trained = Dataset.load(options.dataset), kinds.load(options.predictor)
-        data = data.select(np.array([bool(LEARNED.match(data.task_names[task])) for task in data.task]))
+        data = data.select(
+            np.array([bool(LEARNED.match(data.task_names[task])) for task in data.task])
+        )
         self.known = {}
         for row, time in enumerate(trained.predict(data)):
             self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
 
     def of(self, model, latency):
         """The predictor of one model on the device of another predictor."""
+
         def times(operators):
             found = latency.times(operators)
             for i, operator in enumerate(operators):
@@ -182,19 +202,35 @@ def table_of_softmax(options, report):
         time = latency[card].memory(Operator("softmax", "softmax", (rows, columns))) + OFFSETS[card]
         most = next((most for most in COLUMNS if columns <= most), None)
         if most is not None:
-            ratios.setdefault((card, most), []).append((time / took, 8e-3 * rows * columns / (took - OFFSETS[card])))
-    report.line(f"\nSoftmax of memory_ops_f32 from {LEAST_SOFTMAX / 1e9:g} GB on: predicted with the offset of the host over "
-                "measured, geometric mean; median of the GB/s measured without it")
-    report.table(["card", "columns up to", "rows", "predicted over measured", "GB/s"], [
-        [card, most, len(of), error(math.exp(sum(math.log(ratio) for ratio, _ in of) / len(of)), 1),
-         f"{np.median([speed for _, speed in of]):.0f}"] for (card, most), of in sorted(ratios.items())])
+            ratios.setdefault((card, most), []).append(
+                (time / took, 8e-3 * rows * columns / (took - OFFSETS[card]))
+            )
+    report.line(
+        f"\nSoftmax of memory_ops_f32 from {LEAST_SOFTMAX / 1e9:g} GB on: predicted with the offset of the host over "
+        "measured, geometric mean; median of the GB/s measured without it"
+    )
+    report.table(
+        ["card", "columns up to", "rows", "predicted over measured", "GB/s"],
+        [
+            [
+                card,
+                most,
+                len(of),
+                error(math.exp(sum(math.log(ratio) for ratio, _ in of) / len(of)), 1),
+                f"{np.median([speed for _, speed in of]):.0f}",
+            ]
+            for (card, most), of in sorted(ratios.items())
+        ],
+    )
 
 
 def operators_part(options, report):
     """Models of model_ops_f32; the mean error of each predictor."""
     models = {}
     for row in read_rows(options.data / "model_ops_f32.csv.gz"):
-        models.setdefault((row["device"], row["model"], int(row["batch"]), int(row["seq"])), []).append(row)
+        models.setdefault(
+            (row["device"], row["model"], int(row["batch"]), int(row["seq"])), []
+        ).append(row)
     consistent, apart, by_kind, in_order = [], [], {}, []
     strided, softmax, bandwidths = [], [], {}
     names = []
@@ -216,21 +252,42 @@ def operators_part(options, report):
                 cells.append(error(total, end))
                 errors.append(total / end - 1)
             for operator, time in zip(operators, times):
-                total = by_kind.setdefault((key[0], kind_of(operator)), {}).setdefault(predictor.name, [0.0, 0.0])
+                total = by_kind.setdefault((key[0], kind_of(operator)), {}).setdefault(
+                    predictor.name, [0.0, 0.0]
+                )
                 total[0] += operator.times * time
                 total[1] += operator.times * operator.measured_us
         times = latency.times(operators)
-        alike = latency.times([dataclasses.replace(operator, what="relu") if operator.what == "strided" else operator
-                               for operator in operators])
+        alike = latency.times(
+            [
+                dataclasses.replace(operator, what="relu")
+                if operator.what == "strided"
+                else operator
+                for operator in operators
+            ]
+        )
         if is_consistent:
             in_order.append((key[0], replayed(kernels_of(operators, alike)) / end - 1))
         for operator, time, other in zip(operators, times, alike):
             took = operator.measured_us
             if operator.what == "strided":
-                strided.append((is_consistent, *(math.log((one + OFFSETS[key[0]]) / took) for one in (time, other))))
+                strided.append(
+                    (
+                        is_consistent,
+                        *(math.log((one + OFFSETS[key[0]]) / took) for one in (time, other)),
+                    )
+                )
             if operator.what == "softmax":
                 size = 8 * math.prod(operator.extents) / 1e9
-                softmax.append([*key[:3], operator.extents[1], f"{size:.2f}", f"{took / 1000:.2f}", error(time, took)])
+                softmax.append(
+                    [
+                        *key[:3],
+                        operator.extents[1],
+                        f"{size:.2f}",
+                        f"{took / 1000:.2f}",
+                        error(time, took),
+                    ]
+                )
             if operator.what in IN_ORDER and took >= 1000:
                 moved = 4 * IN_ORDER[operator.what] * math.prod(operator.extents) / 1e3
                 bandwidths.setdefault(key[0], []).append((moved / took, moved / time))
@@ -238,37 +295,74 @@ def operators_part(options, report):
         (consistent if is_consistent else apart).append((row, [measured / end - 1, *errors]))
     predicted = [f"{name}, gaps of {gap:g} µs" for name in names for gap in options.gaps]
     header = ["card", "model", "batch", "T", "measured ms", "sum of measured operators", *predicted]
-    report.line("\nPyTorch in f32 (NeuSight), models of model_ops_f32: over the measured forward pass")
+    report.line(
+        "\nPyTorch in f32 (NeuSight), models of model_ops_f32: over the measured forward pass"
+    )
     report.table(header, [row for row, _ in consistent])
     means = [mean([errors[i] for _, errors in consistent]) for i in range(1 + len(predicted))]
-    report.line(f"\nMean error of {len(consistent)} models: " + ", ".join(
-        f"{name} {value}" for name, value in zip(header[5:], means)))
-    report.table(["mean error", "models", *header[5:], f"{names[0]}, all elements in their order"], [
-        [card, len(of), *(mean([errors[i] for errors in of]) for i in range(len(header) - 5)),
-         mean([value for one, value in in_order if card in (one, "all")])]
-        for card in [*CARDS, "all"] for of in [[errors for row, errors in consistent if card in (row[0], "all")]]])
+    report.line(
+        f"\nMean error of {len(consistent)} models: "
+        + ", ".join(f"{name} {value}" for name, value in zip(header[5:], means))
+    )
+    report.table(
+        ["mean error", "models", *header[5:], f"{names[0]}, all elements in their order"],
+        [
+            [
+                card,
+                len(of),
+                *(mean([errors[i] for errors in of]) for i in range(len(header) - 5)),
+                mean([value for one, value in in_order if card in (one, "all")]),
+            ]
+            for card in [*CARDS, "all"]
+            for of in [[errors for row, errors in consistent if card in (row[0], "all")]]
+        ],
+    )
     report.line(f"\nApart: measured operators are off by more than {options.consistent:.0%}")
     report.table(header, [row for row, _ in apart])
     report.line("\nPredicted over measured time of operators, all models of a card together")
-    report.table(["card", "operators", "share of measured time", *names], [
-        [card, kind, f"{next(iter(totals.values()))[1] / sum(next(iter(t.values()))[1] for (c, _), t in by_kind.items() if c == card):.1%}",
-         *(error(*totals[name]) if totals[name][0] else "0" for name in names)]
-        for (card, kind), totals in sorted(by_kind.items())])
-    report.line("\nOperators whose operands do not lie alike: mean |log(predicted + offset of the host over measured)| by single "
-                "elements, whose constant was fitted to such rows, and as elements in their order")
-    report.table(["models", "rows", "single elements", "in their order"], [
-        [name, len(of), *(mean([values[i] for values in of]) for i in (1, 2))]
-        for name, of in (("all", strided), ("not apart", [values for values in strided if values[0]]))])
+    report.table(
+        ["card", "operators", "share of measured time", *names],
+        [
+            [
+                card,
+                kind,
+                f"{next(iter(totals.values()))[1] / sum(next(iter(t.values()))[1] for (c, _), t in by_kind.items() if c == card):.1%}",
+                *(error(*totals[name]) if totals[name][0] else "0" for name in names),
+            ]
+            for (card, kind), totals in sorted(by_kind.items())
+        ],
+    )
+    report.line(
+        "\nOperators whose operands do not lie alike: mean |log(predicted + offset of the host over measured)| by single "
+        "elements, whose constant was fitted to such rows, and as elements in their order"
+    )
+    report.table(
+        ["models", "rows", "single elements", "in their order"],
+        [
+            [name, len(of), *(mean([values[i] for values in of]) for i in (1, 2))]
+            for name, of in (
+                ("all", strided),
+                ("not apart", [values for values in strided if values[0]]),
+            )
+        ],
+    )
     report.line("\nElementwise operators in their order of at least 1 ms: GB/s")
-    report.table(["card", "operators", "measured", "predicted"], [
-        [card, len(of), *(f"{min(values):.0f} to {max(values):.0f}" for values in zip(*of))] for card, of in bandwidths.items()])
+    report.table(
+        ["card", "operators", "measured", "predicted"],
+        [
+            [card, len(of), *(f"{min(values):.0f} to {max(values):.0f}" for values in zip(*of))]
+            for card, of in bandwidths.items()
+        ],
+    )
     report.line("\nSoftmax: predicted over measured")
     report.table(["card", "model", "batch", "columns", "GB", "measured ms", names[0]], softmax)
     table_of_softmax(options, report)
     if not consistent:  # There is no mean error.
         return []
-    return [sum(abs(errors[1 + i * len(options.gaps)]) for _, errors in consistent) / len(consistent)
-            for i in range(len(names))]
+    return [
+        sum(abs(errors[1 + i * len(options.gaps)]) for _, errors in consistent) / len(consistent)
+        for i in range(len(names))
+    ]
 
 
 def fitted_attention(options, report):
@@ -278,16 +372,27 @@ def fitted_attention(options, report):
 
     measured_on = vendor.device_of(descriptions.resolve(ATTENTION_CARD).text)
     attention, count, off = fused_attention.fit(options.data, measured_on)
-    report.line(f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
-                f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}")
+    report.line(
+        f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
+        f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}"
+    )
     ratios = fused_attention.spread(options.data)
-    report.line(f"Of {len(ratios)} shapes of these the slowest framework takes {np.median(ratios):.2f} times as long as the fastest in "
-                f"the median, {np.percentile(ratios, 90):.2f} in 9 of 10 at most, and {ratios.max():.2f} at most")
+    report.line(
+        f"Of {len(ratios)} shapes of these the slowest framework takes {np.median(ratios):.2f} times as long as the fastest in "
+        f"the median, {np.percentile(ratios, 90):.2f} in 9 of 10 at most, and {ratios.max():.2f} at most"
+    )
     for kernel in ("flash_attention", "vllm_flash_attn", "trtllm"):
-        checked, off, ratio = fused_attention.check(attention, options.data, vendor.device_of(
-            descriptions.resolve("a100-80gb").text), "a100", kernel)
-        report.line(f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {off:.1%}, "
-                    f"predicted over measured {ratio:.2f}")
+        checked, off, ratio = fused_attention.check(
+            attention,
+            options.data,
+            vendor.device_of(descriptions.resolve("a100-80gb").text),
+            "a100",
+            kernel,
+        )
+        report.line(
+            f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {off:.1%}, "
+            f"predicted over measured {ratio:.2f}"
+        )
     return attention
 
 
@@ -296,8 +401,12 @@ def encoder_cases(data):
 
     An implementation of several frameworks, each with a host of its own, is one for each.
     """
-    rows = [row for row in read_rows(data / "bert_encoder.csv")
-            if row["device"] in ENCODER_CARDS and row["implementation"] in encoder_layers.IMPLEMENTATIONS]
+    rows = [
+        row
+        for row in read_rows(data / "bert_encoder.csv")
+        if row["device"] in ENCODER_CARDS
+        and row["implementation"] in encoder_layers.IMPLEMENTATIONS
+    ]
     frameworks = {}
     for row in rows:
         frameworks.setdefault(row["implementation"], set()).add(row["framework"])
@@ -318,58 +427,112 @@ def encoder_part(options, report):
     for (card, dtype, name, column), measured in sorted(cases.items()):
         predictor = Latency(ENCODER_CARDS[card], dtype, attention)
         layers = {sizes: encoder_layers.layer_of(name, dtype, *sizes) for sizes in measured}
-        kernels = {sizes: kernels_of(layer, predictor.times(layer), predictor.seconds(layer)) * encoder_layers.LAYERS
-                   for sizes, layer in layers.items()}
+        kernels = {
+            sizes: kernels_of(layer, predictor.times(layer), predictor.seconds(layer))
+            * encoder_layers.LAYERS
+            for sizes, layer in layers.items()
+        }
         for sizes, layer in layers.items():
             times = predictor.times(layer)
-            of_attention = sum(time for operator, time in zip(layer, times) if operator.what == "attention")
+            of_attention = sum(
+                time for operator, time in zip(layer, times) if operator.what == "attention"
+            )
             if of_attention:
                 shares.setdefault(sizes[1], []).append(of_attention / sum(times))
         least = min(measured, key=math.prod)
         interval = launch_interval(kernels[least], 1000 * measured[least], gap)
         alone = {sizes: replayed(kernels[sizes], gap) / 1000 for sizes in measured}
         ahead = max(0.0, measured[least] - alone[least])
-        intervals.append([card, dtype, column, len(layers[least]), len(kernels[least]) // encoder_layers.LAYERS,
-                          f"{measured[least]:.2f}", f"{interval:.1f}", f"{ahead:.2f}"])
+        intervals.append(
+            [
+                card,
+                dtype,
+                column,
+                len(layers[least]),
+                len(kernels[least]) // encoder_layers.LAYERS,
+                f"{measured[least]:.2f}",
+                f"{interval:.1f}",
+                f"{ahead:.2f}",
+            ]
+        )
         for sizes, time in measured.items():
             total = replayed(kernels[sizes], gap, interval) / 1000
             is_of_host = len(kernels[sizes]) * interval / 1000 > HOST_SHARE * total
-            says = "fitted" if sizes == least else f"{error(total, time)}{', host' if is_of_host else ''}"
-            rows.setdefault((card, dtype, *sizes), {})[column] = f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({says})"
+            says = (
+                "fitted"
+                if sizes == least
+                else f"{error(total, time)}{', host' if is_of_host else ''}"
+            )
+            rows.setdefault((card, dtype, *sizes), {})[column] = (
+                f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({says})"
+            )
             if sizes == least:
                 continue
             of = errors.setdefault((card, dtype), {})
             for which in ("all", *(() if is_of_host else ("kernels",))):
                 of.setdefault((column, which), []).append(total / time - 1)
-                of.setdefault((f"{column}, host ahead", which), []).append((alone[sizes] + ahead) / time - 1)
-    names = [*dict.fromkeys(column for name in encoder_layers.IMPLEMENTATIONS
-                            for (_, _, of, column) in sorted(cases) if of == name)]
-    report.line("Predicted share of fused attention in the kernels of a layer, by tokens of a sequence: " + ", ".join(
-        f"{tokens}: {min(of):.1%} to {max(of):.1%}" for tokens, of in sorted(shares.items())))
-    report.line("\nHost: operators of a layer, kernels of it with those that sum slices, ms measured of one sequence of 32 tokens, "
-                "the launch interval in µs at which the replay takes as long, and the ms ahead of the first kernel that would make "
-                "it as long without an interval")
-    report.table(["card", "type", "implementation", "operators", "kernels", "ms", "interval", "ahead"], intervals)
-    report.line("\nBERT-base, twelve layers (bert_encoder): measured ms: predicted ms of the kernels alone, and with the host (its "
-                f"error; host: issuing the kernels takes more than {HOST_SHARE:.0%} of that)")
-    report.table(["card", "type", "batch", "T", *names], [
-        [*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())])
+                of.setdefault((f"{column}, host ahead", which), []).append(
+                    (alone[sizes] + ahead) / time - 1
+                )
+    names = [
+        *dict.fromkeys(
+            column
+            for name in encoder_layers.IMPLEMENTATIONS
+            for (_, _, of, column) in sorted(cases)
+            if of == name
+        )
+    ]
+    report.line(
+        "Predicted share of fused attention in the kernels of a layer, by tokens of a sequence: "
+        + ", ".join(
+            f"{tokens}: {min(of):.1%} to {max(of):.1%}" for tokens, of in sorted(shares.items())
+        )
+    )
+    report.line(
+        "\nHost: operators of a layer, kernels of it with those that sum slices, ms measured of one sequence of 32 tokens, "
+        "the launch interval in µs at which the replay takes as long, and the ms ahead of the first kernel that would make "
+        "it as long without an interval"
+    )
+    report.table(
+        ["card", "type", "implementation", "operators", "kernels", "ms", "interval", "ahead"],
+        intervals,
+    )
+    report.line(
+        "\nBERT-base, twelve layers (bert_encoder): measured ms: predicted ms of the kernels alone, and with the host (its "
+        f"error; host: issuing the kernels takes more than {HOST_SHARE:.0%} of that)"
+    )
+    report.table(
+        ["card", "type", "batch", "T", *names],
+        [[*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())],
+    )
     ahead = f"{AHEAD}, host ahead"
-    for which, where in (("all", "all rows but those that the host's interval was fitted to"),
-                         ("kernels", "of these, rows whose time is not the host's")):
+    for which, where in (
+        ("all", "all rows but those that the host's interval was fitted to"),
+        ("kernels", "of these, rows whose time is not the host's"),
+    ):
         report.line(f"\nMean error: {where}")
-        report.table(["card", "type", *names, "all", ahead], [
-            [*key, *(mean(of.get((name, which), [])) for name in names),
-             mean([value for name in names for value in of.get((name, which), [])]), mean(of.get((ahead, which), []))]
-            for key, of in sorted(errors.items())])
-    return [sum(map(abs, judged)) / len(judged)
-            for of in errors.values() for judged in [[value for name in names for value in of.get((name, "all"), [])]]]
+        report.table(
+            ["card", "type", *names, "all", ahead],
+            [
+                [
+                    *key,
+                    *(mean(of.get((name, which), [])) for name in names),
+                    mean([value for name in names for value in of.get((name, which), [])]),
+                    mean(of.get((ahead, which), [])),
+                ]
+                for key, of in sorted(errors.items())
+            ],
+        )
+    return [
+        sum(map(abs, judged)) / len(judged)
+        for of in errors.values()
+        for judged in [[value for name in names for value in of.get((name, "all"), [])]]
+    ]
 
 
 def compiled_part(options, report):
     """The models of the paper's end-to-end figure, compiled by FTuner."""
     import full_models
-
     from ftuner.describe import prediction
 
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
@@ -384,31 +547,77 @@ def compiled_part(options, report):
         kept = {} if options.cost_model is None else {"cost_model": options.cost_model}
         found = prediction.predict(exported.text, lengths, device="v100", **kept)
         for row, one in zip(cases, found):
-            rows.append([name, batch, row["T"], one.kernels, f"{one.sum / 1000:.2f}", f"{one.latency / 1000:.2f}",
-                         *(f"{float(row[key]):.2f} ({one.latency / 1000 / float(row[key]):.2f})" if row[key] else "–"
-                           for key in ("vendor_ms", "roller_ms", "haotuner_ms", "ftuner_ms"))])
-    report.line("\nModels of the FTuner paper on a V100, f32: ms predicted for FTuner's kernels here; the paper's measured ms, "
-                "and predicted over these")
-    report.table(["model", "batch", "T", "kernels", "sum", "replay", "paper: vendor", "Roller", "HAOTuner", "FTuner"], rows)
+            rows.append(
+                [
+                    name,
+                    batch,
+                    row["T"],
+                    one.kernels,
+                    f"{one.sum / 1000:.2f}",
+                    f"{one.latency / 1000:.2f}",
+                    *(
+                        f"{float(row[key]):.2f} ({one.latency / 1000 / float(row[key]):.2f})"
+                        if row[key]
+                        else "–"
+                        for key in ("vendor_ms", "roller_ms", "haotuner_ms", "ftuner_ms")
+                    ),
+                ]
+            )
+    report.line(
+        "\nModels of the FTuner paper on a V100, f32: ms predicted for FTuner's kernels here; the paper's measured ms, "
+        "and predicted over these"
+    )
+    report.table(
+        [
+            "model",
+            "batch",
+            "T",
+            "kernels",
+            "sum",
+            "replay",
+            "paper: vendor",
+            "Roller",
+            "HAOTuner",
+            "FTuner",
+        ],
+        rows,
+    )
     return []
 
 
 def microseconds(text):
     value = float(text)
     if not 0 <= value <= 1e6:
-        raise argparse.ArgumentTypeError(f"expected microseconds from 0 to 1000000, but got '{text}'")
+        raise argparse.ArgumentTypeError(
+            f"expected microseconds from 0 to 1000000, but got '{text}'"
+        )
     return value
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DATA")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--gaps", nargs="+", type=microseconds, default=[0.0, 5.0], metavar="MICROSECONDS",
-                        help="behind each operator (default: 0 and 5)")
-    parser.add_argument("--consistent", type=float, default=0.12, metavar="SHARE",
-                        help="how far measured operators may be off the forward pass (default: 0.12)")
-    parser.add_argument("--goal", type=float, default=0.12, metavar="SHARE", help="of mean errors (default: 0.12)")
+    parser.add_argument(
+        "--gaps",
+        nargs="+",
+        type=microseconds,
+        default=[0.0, 5.0],
+        metavar="MICROSECONDS",
+        help="behind each operator (default: 0 and 5)",
+    )
+    parser.add_argument(
+        "--consistent",
+        type=float,
+        default=0.12,
+        metavar="SHARE",
+        help="how far measured operators may be off the forward pass (default: 0.12)",
+    )
+    parser.add_argument(
+        "--goal", type=float, default=0.12, metavar="SHARE", help="of mean errors (default: 0.12)"
+    )
     parser.add_argument("--predictor", metavar="FILE")
     parser.add_argument("--dataset", metavar="FILE")
     parser.add_argument("--cost-model", help="of the compiled models")

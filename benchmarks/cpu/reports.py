@@ -8,7 +8,9 @@ import subprocess
 def commit() -> str:
     """Of the checkout, short; "no commit" outside of one."""
     command = ["git", "rev-parse", "--short", "HEAD"]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent)
+    found = subprocess.run(
+        command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent
+    )
     return found.stdout.strip() or "no commit"
 
 

@@ -36,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import reports
 import workloads
@@ -44,10 +44,10 @@ import workloads
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/gpu")]
 
-from ftuner.describe import descriptions, work  # noqa: E402
-from ftuner.study import judges, plans  # noqa: E402
-from ftuner.study.comparison import LATENCY, ROOFLINE  # noqa: E402
-from ftuner_bench.workloads import Workload  # noqa: E402
+from ftuner.describe import descriptions, work
+from ftuner.study import judges, plans
+from ftuner.study.comparison import LATENCY, ROOFLINE
+from ftuner_bench.workloads import Workload
 
 JUDGES = LATENCY, ROOFLINE
 STRATEGIES = ("ftuner", "roller", "gensor", "dietcode")
@@ -82,7 +82,9 @@ class Case:
 def with_ranges(text, ranges):
     """The module with other ranges of its symbols."""
     for name, range_ in ranges.items():
-        text, count = re.subn(rf"\b{name} = #ukernel\.range<[^>]*>", f"{name} = #ukernel.range<{range_}>", text)
+        text, count = re.subn(
+            rf"\b{name} = #ukernel\.range<[^>]*>", f"{name} = #ukernel.range<{range_}>", text
+        )
         assert count == 1, name
     return text
 
@@ -96,8 +98,15 @@ def list_of(sizes):
 
 def architectures():
     product = workloads.models.Matmul(m=ROWS, n="N", k="K", name="dense")
-    return [Case("architectures", f"[{ROWS}, K] · [K, N]", lambda ranges: with_ranges(product.text(), ranges),
-                 {"N": list_of(WIDTHS), "K": list_of(WIDTHS)}, [{"N": n, "K": k} for n in WIDTHS for k in WIDTHS])]
+    return [
+        Case(
+            "architectures",
+            f"[{ROWS}, K] · [K, N]",
+            lambda ranges: with_ranges(product.text(), ranges),
+            {"N": list_of(WIDTHS), "K": list_of(WIDTHS)},
+            [{"N": n, "K": k} for n in WIDTHS for k in WIDTHS],
+        )
+    ]
 
 
 def bert(name, batch, longest=LENGTHS[-1], layers=None, small=False, **config):
@@ -109,8 +118,13 @@ def bert(name, batch, longest=LENGTHS[-1], layers=None, small=False, **config):
 
 
 def model_case(scenario, title, text):
-    return Case(scenario, title, lambda ranges: with_ranges(text, ranges), {"T": f"1 to {LENGTHS[-1]}"},
-                [{"T": length} for length in LENGTHS])
+    return Case(
+        scenario,
+        title,
+        lambda ranges: with_ranges(text, ranges),
+        {"T": f"1 to {LENGTHS[-1]}"},
+        [{"T": length} for length in LENGTHS],
+    )
 
 
 def sequence(options):
@@ -123,8 +137,15 @@ def sequence(options):
         product = Workload(form, title, form, factor, batch, n, k, LENGTHS[-1])
         text = product.mlir()
         declared = f"{factor} to {factor * LENGTHS[-1]} step {factor}"
-        cases.append(Case("sequence", title, lambda ranges, text=text: with_ranges(text, ranges), {"T": declared},
-                          [{"T": factor * length} for length in LENGTHS]))
+        cases.append(
+            Case(
+                "sequence",
+                title,
+                lambda ranges, text=text: with_ranges(text, ranges),
+                {"T": declared},
+                [{"T": factor * length} for length in LENGTHS],
+            )
+        )
     if options.models:
         # Further layers have the same plans, as `layers` shows.
         count = options.layers or 2
@@ -166,7 +187,9 @@ class Runs:
     def tool(self, name, *arguments):
         """Its CPU seconds."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([os.path.join(self.options.bin_dir, name), *arguments], capture_output=True, text=True)
+        done = subprocess.run(
+            [os.path.join(self.options.bin_dir, name), *arguments], capture_output=True, text=True
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode != 0:
             sys.exit(done.stderr)
@@ -179,25 +202,56 @@ class Runs:
         stand-in; plans and kernels: how many; ptx_bytes, with `to_ptx`; times: by judge, µs of a call at each shape.
         """
         own = self.own_options(strategy)
-        key = text, shapes, sorted(own.items()), json.dumps(self.facts(device), sort_keys=True), to_ptx
+        key = (
+            text,
+            shapes,
+            sorted(own.items()),
+            json.dumps(self.facts(device), sort_keys=True),
+            to_ptx,
+        )
 
         def make():
             with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
                 source, planned, ptx, text_file, report = (
-                    os.path.join(folder, name) for name in ("m.mlir", "p.mlir", "m.ptx", "m.txt", "m.json"))
+                    os.path.join(folder, name)
+                    for name in ("m.mlir", "p.mlir", "m.ptx", "m.txt", "m.json")
+                )
                 pathlib.Path(source).write_text(text, encoding="utf-8")
                 words = [f"{name}={value}" for name, value in own.items()]
-                result = {"seconds": self.tool(
-                    "ftuner-opt", source, f"--ftuner-front-end={' '.join(['device=' + device, *words])}", "-o", planned)}
+                result = {
+                    "seconds": self.tool(
+                        "ftuner-opt",
+                        source,
+                        f"--ftuner-front-end={' '.join(['device=' + device, *words])}",
+                        "-o",
+                        planned,
+                    )
+                }
                 if to_ptx:
                     # The plan is kept, and nothing is searched for again.
                     result["to_ptx"] = result["seconds"] + self.tool(
-                        "ftuner-translate", planned, "--ftuner-to-ptx", f"--device={device}", "-o", ptx)
+                        "ftuner-translate",
+                        planned,
+                        "--ftuner-to-ptx",
+                        f"--device={device}",
+                        "-o",
+                        ptx,
+                    )
                     result["ptx_bytes"] = os.path.getsize(ptx)
                     result["kernels"] = pathlib.Path(ptx).read_text().count(".entry ")
-                sizes = [f"--size={name}={size}" for shape in shapes for name, size in shape.items()]
-                self.tool("ftuner-translate", planned, "--ftuner-explain", f"--device={device}", *sizes, "-o",
-                          text_file, f"--report={report}")
+                sizes = [
+                    f"--size={name}={size}" for shape in shapes for name, size in shape.items()
+                ]
+                self.tool(
+                    "ftuner-translate",
+                    planned,
+                    "--ftuner-explain",
+                    f"--device={device}",
+                    *sizes,
+                    "-o",
+                    text_file,
+                    f"--report={report}",
+                )
                 data = json.loads(pathlib.Path(report).read_text())
             return result | self.judged(data, self.facts(device))
 
@@ -223,16 +277,22 @@ class Runs:
                     total += launches * time_us - item["predicted_us"][number]
             times[ROOFLINE].append(total)
         statistics = [entry["statistics"] for entry in data["workloads"]]
-        return {"times": times, "plans": len(statistics), "products": sum("K" in item["axes"] for item in
-                function["workloads"]), "families": sum(len(entry["families"]) for entry in data["workloads"]),
-                "programs": sum(int(one.get("measured_programs", 0)) for one in statistics)}
+        return {
+            "times": times,
+            "plans": len(statistics),
+            "products": sum("K" in item["axes"] for item in function["workloads"]),
+            "families": sum(len(entry["families"]) for entry in data["workloads"]),
+            "programs": sum(int(one.get("measured_programs", 0)) for one in statistics),
+        }
 
 
 def ratios(times):
     """By row: geometric mean over the shapes of its time over the least of all rows."""
     best = [min(column) for column in zip(*times.values())]
-    return {name: math.exp(sum(math.log(t / least) for t, least in zip(row, best)) / len(best))
-            for name, row in times.items()}
+    return {
+        name: math.exp(sum(math.log(t / least) for t, least in zip(row, best)) / len(best))
+        for name, row in times.items()
+    }
 
 
 def one_or_each(case, options, runs):
@@ -241,17 +301,30 @@ def one_or_each(case, options, runs):
     for strategy in options.strategies:
         device = options.devices[case.scenario]
         one = runs.plan(f"{case.title}, all", case.text(case.ranges), case.shapes, strategy, device)
-        each = [runs.plan(f"{case.title}, {shape}", case.fixed(shape), [shape], strategy, device)
-                for shape in case.shapes]
-        joined = {key: sum(plan[key] for plan in each) for key in ("seconds", "families", "programs")}
+        each = [
+            runs.plan(f"{case.title}, {shape}", case.fixed(shape), [shape], strategy, device)
+            for shape in case.shapes
+        ]
+        joined = {
+            key: sum(plan[key] for plan in each) for key in ("seconds", "families", "programs")
+        }
         joined["times"] = {judge: [plan["times"][judge][0] for plan in each] for judge in JUDGES}
         for kind, plan in ((ONE, one), (EACH, joined)):
             for judge in JUDGES:
                 times[judge][strategy, kind] = plan["times"][judge]
-            rows.append({"scenario": case.scenario, "case": case.title, "device": device, "strategy": strategy,
-                         "plans": kind, "seconds": plan["seconds"], "programs": plan["programs"],
-                         "kernels": plan["families"],
-                         **{f"{judge}_us": plan["times"][judge] for judge in JUDGES}})
+            rows.append(
+                {
+                    "scenario": case.scenario,
+                    "case": case.title,
+                    "device": device,
+                    "strategy": strategy,
+                    "plans": kind,
+                    "seconds": plan["seconds"],
+                    "programs": plan["programs"],
+                    "kernels": plan["families"],
+                    **{f"{judge}_us": plan["times"][judge] for judge in JUDGES},
+                }
+            )
     for judge in JUDGES:
         found = ratios(times[judge])
         for row in rows:
@@ -268,13 +341,26 @@ def layers(options, runs):
     for count in options.depths:
         text = bert("bert_base", 16, layers=count, small=options.small)
         for strategy in options.strategies:
-            plan = runs.plan(f"BERT-base, {count} layers", text, shape, strategy, options.devices["layers"], True)
-            rows.append({"scenario": "layers", "case": f"BERT-base, batch 16, {count} layers",
-                         "device": options.devices["layers"], "strategy": strategy, "layers": count,
-                         "products": plan["products"], "plans": plan["plans"], "seconds": plan["seconds"],
-                         "to_ptx": plan["to_ptx"], "kernels": plan["kernels"], "ptx_bytes": plan["ptx_bytes"],
-                         "programs": plan["programs"],
-                         **{f"{judge}_us": plan["times"][judge] for judge in JUDGES}})
+            plan = runs.plan(
+                f"BERT-base, {count} layers", text, shape, strategy, options.devices["layers"], True
+            )
+            rows.append(
+                {
+                    "scenario": "layers",
+                    "case": f"BERT-base, batch 16, {count} layers",
+                    "device": options.devices["layers"],
+                    "strategy": strategy,
+                    "layers": count,
+                    "products": plan["products"],
+                    "plans": plan["plans"],
+                    "seconds": plan["seconds"],
+                    "to_ptx": plan["to_ptx"],
+                    "kernels": plan["kernels"],
+                    "ptx_bytes": plan["ptx_bytes"],
+                    "programs": plan["programs"],
+                    **{f"{judge}_us": plan["times"][judge] for judge in JUDGES},
+                }
+            )
     return rows
 
 
@@ -282,17 +368,38 @@ def loop(options, runs):
     """Rows of the loop: a strategy, with the sums over its three rounds."""
     rows = []
     shape, device = {"T": LENGTHS[-1]}, options.devices["loop"]
-    texts = [with_ranges(bert("bert_small", 1, layers=options.layers, small=options.small, width=width, heads=heads),
-                         {"T": f"{shape['T']} to {shape['T']}"}) for width, heads in CHANNELS]
+    texts = [
+        with_ranges(
+            bert(
+                "bert_small",
+                1,
+                layers=options.layers,
+                small=options.small,
+                width=width,
+                heads=heads,
+            ),
+            {"T": f"{shape['T']} to {shape['T']}"},
+        )
+        for width, heads in CHANNELS
+    ]
     for strategy in options.strategies:
-        rounds = [runs.plan(f"BERT-small, {width} channels", text, [shape], strategy, device, True)
-                  for text, (width, _) in zip(texts, CHANNELS)]
-        rows.append({"scenario": "loop", "case": "BERT-small, batch 1, T = 128", "device": device,
-                     "strategy": strategy, "seconds": sum(plan["seconds"] for plan in rounds),
-                     "to_ptx": sum(plan["to_ptx"] for plan in rounds),
-                     "programs": sum(plan["programs"] for plan in rounds),
-                     "kernels": sum(plan["kernels"] for plan in rounds),
-                     **{f"{judge}_us": [plan["times"][judge][0] for plan in rounds] for judge in JUDGES}})
+        rounds = [
+            runs.plan(f"BERT-small, {width} channels", text, [shape], strategy, device, True)
+            for text, (width, _) in zip(texts, CHANNELS)
+        ]
+        rows.append(
+            {
+                "scenario": "loop",
+                "case": "BERT-small, batch 1, T = 128",
+                "device": device,
+                "strategy": strategy,
+                "seconds": sum(plan["seconds"] for plan in rounds),
+                "to_ptx": sum(plan["to_ptx"] for plan in rounds),
+                "programs": sum(plan["programs"] for plan in rounds),
+                "kernels": sum(plan["kernels"] for plan in rounds),
+                **{f"{judge}_us": [plan["times"][judge][0] for plan in rounds] for judge in JUDGES},
+            }
+        )
     return rows
 
 
@@ -313,38 +420,107 @@ def mean_ratio(row, judge):
 def tables(rows, options):
     """Markdown of all rows."""
     texts = []
-    for name in dict.fromkeys((row["scenario"], row["case"]) if "latency_ratio" in row else (row["scenario"], None)
-                              for row in rows):
+    for name in dict.fromkeys(
+        (row["scenario"], row["case"]) if "latency_ratio" in row else (row["scenario"], None)
+        for row in rows
+    ):
         scenario, case = name
         found = [row for row in rows if row["scenario"] == scenario and case in (None, row["case"])]
         device = found[0]["device"]
         if scenario == "layers":
             texts.append(f"**layers**: BERT-base, batch 16, T = 1 to {LENGTHS[-1]}, {device}\n")
-            texts.append(table(
-                [["strategy", "layers", "products", "plans", "search: CPU s", "linalg to PTX: CPU s", "measured",
-                  "kernels", "PTX: MB", *(f"{judge}: ms" for judge in JUDGES)]]
-                + [[row["strategy"], row["layers"], row["products"], row["plans"], f"{row['seconds']:.2f}",
-                    f"{row['to_ptx']:.2f}", f"{row['programs']:,}", row["kernels"], f"{row['ptx_bytes'] / 1e6:.2f}",
-                    *(f"{row[f'{judge}_us'][-1] * 1e-3:.2f}" for judge in JUDGES)]
-                   for row in sorted(found, key=lambda row: list(options.strategies).index(row["strategy"]))]))
+            texts.append(
+                table(
+                    [
+                        [
+                            "strategy",
+                            "layers",
+                            "products",
+                            "plans",
+                            "search: CPU s",
+                            "linalg to PTX: CPU s",
+                            "measured",
+                            "kernels",
+                            "PTX: MB",
+                            *(f"{judge}: ms" for judge in JUDGES),
+                        ]
+                    ]
+                    + [
+                        [
+                            row["strategy"],
+                            row["layers"],
+                            row["products"],
+                            row["plans"],
+                            f"{row['seconds']:.2f}",
+                            f"{row['to_ptx']:.2f}",
+                            f"{row['programs']:,}",
+                            row["kernels"],
+                            f"{row['ptx_bytes'] / 1e6:.2f}",
+                            *(f"{row[f'{judge}_us'][-1] * 1e-3:.2f}" for judge in JUDGES),
+                        ]
+                        for row in sorted(
+                            found, key=lambda row: list(options.strategies).index(row["strategy"])
+                        )
+                    ]
+                )
+            )
         elif scenario == "loop":
             channels = ", ".join(str(width) for width, _ in CHANNELS)
             texts.append(f"**loop**: {found[0]['case']}, {channels} channels, {device}\n")
-            heads = [f"{frames:,} frames by {judge}: s" for judge in JUDGES for frames in options.frames]
-            texts.append(table(
-                [["strategy", "search: CPU s", "linalg to PTX: CPU s", "measured",
-                  *(f"a frame by {judge}: ms" for judge in JUDGES), *heads]]
-                + [[row["strategy"], f"{row['seconds']:.2f}", f"{row['to_ptx']:.2f}", f"{row['programs']:,}",
-                    *(", ".join(f"{time_us * 1e-3:.2f}" for time_us in row[f"{judge}_us"]) for judge in JUDGES),
-                    *(f"{total_seconds(row, judge, frames):.1f}" for judge in JUDGES for frames in options.frames)]
-                   for row in found]))
+            heads = [
+                f"{frames:,} frames by {judge}: s" for judge in JUDGES for frames in options.frames
+            ]
+            texts.append(
+                table(
+                    [
+                        [
+                            "strategy",
+                            "search: CPU s",
+                            "linalg to PTX: CPU s",
+                            "measured",
+                            *(f"a frame by {judge}: ms" for judge in JUDGES),
+                            *heads,
+                        ]
+                    ]
+                    + [
+                        [
+                            row["strategy"],
+                            f"{row['seconds']:.2f}",
+                            f"{row['to_ptx']:.2f}",
+                            f"{row['programs']:,}",
+                            *(
+                                ", ".join(f"{time_us * 1e-3:.2f}" for time_us in row[f"{judge}_us"])
+                                for judge in JUDGES
+                            ),
+                            *(
+                                f"{total_seconds(row, judge, frames):.1f}"
+                                for judge in JUDGES
+                                for frames in options.frames
+                            ),
+                        ]
+                        for row in found
+                    ]
+                )
+            )
         else:
             count = len(found[0]["latency_us"])
             texts.append(f"**{scenario}**: {case}, {count} shapes, {device}\n")
-            texts.append(table(
-                [["strategy", "plans", "search: CPU s", "measured", "kernels", *JUDGES]]
-                + [[row["strategy"], row["plans"], f"{row['seconds']:.2f}", f"{row['programs']:,}", row["kernels"],
-                    *(mean_ratio(row, judge) for judge in JUDGES)] for row in found]))
+            texts.append(
+                table(
+                    [["strategy", "plans", "search: CPU s", "measured", "kernels", *JUDGES]]
+                    + [
+                        [
+                            row["strategy"],
+                            row["plans"],
+                            f"{row['seconds']:.2f}",
+                            f"{row['programs']:,}",
+                            row["kernels"],
+                            *(mean_ratio(row, judge) for judge in JUDGES),
+                        ]
+                        for row in found
+                    ]
+                )
+            )
     return "\n".join(texts)
 
 
@@ -353,34 +529,51 @@ def draw(pyplot, rows, path):
     cases = list(dict.fromkeys(row["case"] for row in rows if "latency_ratio" in row))
     columns = min(3, len(cases))
     lines = -(-len(cases) // columns)
-    figure, axes = pyplot.subplots(lines, columns, figsize=(4.2 * columns, 3 * lines), squeeze=False,
-                                   layout="constrained")
+    figure, axes = pyplot.subplots(
+        lines, columns, figsize=(4.2 * columns, 3 * lines), squeeze=False, layout="constrained"
+    )
     for axis, case in zip(axes.flat, cases):
         for row in rows:
             if row["case"] != case or "latency_ratio" not in row:
                 continue
             colour = COLOURS.get(row["strategy"], "#000000")
             for judge, marker in zip(JUDGES, ("o", "s")):
-                axis.scatter(row["seconds"], row[f"{judge}_ratio"], marker=marker, edgecolors=colour,
-                             facecolors=colour if row["plans"] == ONE else "none")
+                axis.scatter(
+                    row["seconds"],
+                    row[f"{judge}_ratio"],
+                    marker=marker,
+                    edgecolors=colour,
+                    facecolors=colour if row["plans"] == ONE else "none",
+                )
         axis.set_xscale("log")
         axis.xaxis.set_major_locator(pyplot.matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
         axis.xaxis.set_major_formatter(pyplot.matplotlib.ticker.FormatStrFormatter("%g"))
         axis.xaxis.set_minor_locator(pyplot.matplotlib.ticker.NullLocator())
         axis.set_title(case, fontsize=8)
         axis.grid(alpha=0.3)
-    for axis in list(axes.flat)[len(cases):]:
+    for axis in list(axes.flat)[len(cases) :]:
         axis.set_visible(False)
     for axis in axes[:, 0]:
         axis.set_ylabel("time over the least")
     for axis in axes[-1]:
         axis.set_xlabel("search: CPU s")
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    handles = [axes[0, 0].scatter([], [], color=COLOURS.get(name, "#000000"), label=name) for name in strategies]
+    handles = [
+        axes[0, 0].scatter([], [], color=COLOURS.get(name, "#000000"), label=name)
+        for name in strategies
+    ]
     for judge, marker in zip(JUDGES, ("o", "s")):
         for kind, face in ((ONE, "black"), (EACH, "none")):
-            handles.append(axes[0, 0].scatter([], [], marker=marker, edgecolors="black", facecolors=face,
-                                              label=f"{judge}, {kind}"))
+            handles.append(
+                axes[0, 0].scatter(
+                    [],
+                    [],
+                    marker=marker,
+                    edgecolors="black",
+                    facecolors=face,
+                    label=f"{judge}, {kind}",
+                )
+            )
     figure.legend(handles=handles, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
     workloads.save_figure(figure, path)
 
@@ -391,8 +584,14 @@ def write_csv(rows, path):
         writer = csv.DictWriter(file, fields, lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: " ".join(f"{item:.4f}" for item in value) if isinstance(value, list) else value
-                             for name, value in row.items()})
+            writer.writerow(
+                {
+                    name: " ".join(f"{item:.4f}" for item in value)
+                    if isinstance(value, list)
+                    else value
+                    for name, value in row.items()
+                }
+            )
 
 
 SCENARIOS = ("architectures", "sequence", "bert_small", "layers", "loop")
@@ -419,19 +618,33 @@ def run(options, runs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--scenarios", nargs="*", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
-    parser.add_argument("--device", help=f"of all scenarios (default: {', '.join(map(' '.join, DEVICES.items()))})")
-    parser.add_argument("--measurer", default="model:latency", help="of `dietcode` (default: %(default)s)")
-    parser.add_argument("--trials", type=int, default=200, help="of `dietcode` (default: %(default)s)")
-    parser.add_argument("--frames", nargs="*", type=int, default=[100, 1000, 10000], help="in each round of `loop`")
+    parser.add_argument(
+        "--device", help=f"of all scenarios (default: {', '.join(map(' '.join, DEVICES.items()))})"
+    )
+    parser.add_argument(
+        "--measurer", default="model:latency", help="of `dietcode` (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--trials", type=int, default=200, help="of `dietcode` (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--frames", nargs="*", type=int, default=[100, 1000, 10000], help="in each round of `loop`"
+    )
     parser.add_argument("--depths", nargs="*", type=int, default=list(LAYERS), help="of `layers`")
-    parser.add_argument("--layers", type=int, help="of the models in other scenarios (default: as published)")
+    parser.add_argument(
+        "--layers", type=int, help="of the models in other scenarios (default: as published)"
+    )
     parser.add_argument("--small", action="store_true", help="few channels: to try this script")
     parser.add_argument("--max-kernels", type=int)
-    parser.add_argument("--no-models", dest="models", action="store_false", help="leave BERT-base out of `sequence`")
+    parser.add_argument(
+        "--no-models", dest="models", action="store_false", help="leave BERT-base out of `sequence`"
+    )
     parser.add_argument("--state", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE.md")
     parser.add_argument("--csv", type=pathlib.Path, metavar="FILE.csv")
@@ -442,9 +655,11 @@ def main():
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(options.bin_dir).parent))
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
     rows = run(options, Runs(options))
-    text = (f"{reports.stamp()}; `dietcode` has "
-            f"{options.measurer} measure, a stand-in, {options.trials:,} trials for each product\n\n"
-            + tables(rows, options))
+    text = (
+        f"{reports.stamp()}; `dietcode` has "
+        f"{options.measurer} measure, a stand-in, {options.trials:,} trials for each product\n\n"
+        + tables(rows, options)
+    )
     print(text, end="")
     if options.write:
         options.write.write_text(text, encoding="utf-8")

@@ -21,9 +21,14 @@ import workloads
 from search_table import explain
 
 LEAST_IMBALANCE = 1.1
-CASES = {f"Dense, {label}": functools.partial(workloads.write, rows=rows) for label, rows in workloads.RANGES.items()}
+CASES = {
+    f"Dense, {label}": functools.partial(workloads.write, rows=rows)
+    for label, rows in workloads.RANGES.items()
+}
 CASES["192 × [T, 64] × [64, T]"] = functools.partial(workloads.write_batch_matmul, rows="1 to 128")
-CASES["192 × [T, T] × [T, 64]"] = functools.partial(workloads.write_batch_matmul, rows="1 to 128", n=64, k="T")
+CASES["192 × [T, T] × [T, 64]"] = functools.partial(
+    workloads.write_batch_matmul, rows="1 to 128", n=64, k="T"
+)
 
 
 def cell(shapes):
@@ -35,14 +40,18 @@ def cell(shapes):
         if factor <= LEAST_IMBALANCE:
             continue
         uneven += 1
-        share = next(term["share"] for term in program["predicted_terms"] if term["name"] == "issue")
+        share = next(
+            term["share"] for term in program["predicted_terms"] if term["name"] == "issue"
+        )
         cost += share * (1 - 1 / factor)
     mean = f", {100 * cost / uneven:.0f} %" if uneven else ""
     return f"{100 * uneven / len(shapes):.0f} %{mean}"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="v100,a100,h200,t4")
     options = parser.parse_args()

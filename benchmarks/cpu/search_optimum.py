@@ -26,7 +26,9 @@ ROWS = (5, 24, 43, 62, 81, 100, 119, 128, 384, 688, 992, 1296, 1600, 1904, 2048)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="h200,v100,a100,rtx3090")
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
@@ -35,7 +37,9 @@ def main():
     if not os.path.exists(program):
         sys.exit(f"{program} is missing: ninja -C build/release search_optimum")
     rows = options.rows.split(",")
-    print("| device | programs | exhaustive: mean, worst | ftuner: mean, worst | sizes that only an exact partition serves best |")
+    print(
+        "| device | programs | exhaustive: mean, worst | ftuner: mean, worst | sizes that only an exact partition serves best |"
+    )
     print("|---|---|---|---|---|")
     for device in options.devices.split(","):
         print(f"{device}: {len(rows)} sizes", file=sys.stderr)

@@ -30,13 +30,20 @@ SEARCHES = {
     "gensor": ["--strategy=gensor"],
     "dietcode": ["--strategy=dietcode"],
 }
-COLOURS = dict(zip(SEARCHES, ("#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73", "#E69F00", "#000000")))
+COLOURS = dict(
+    zip(SEARCHES, ("#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73", "#E69F00", "#000000"))
+)
 
 
 def explain(options, path, device, arguments):
     """The explained sizes and the number of families; none where no uKernel is feasible."""
-    command = [os.path.join(options.bin_dir, "ftuner-translate"), path, "--ftuner-explain", "--json",
-               f"--device={device}"] + arguments
+    command = [
+        os.path.join(options.bin_dir, "ftuner-translate"),
+        path,
+        "--ftuner-explain",
+        "--json",
+        f"--device={device}",
+    ] + arguments
     run = subprocess.run(command, capture_output=True, text=True)
     if "found no feasible uKernel" in run.stderr:
         return None
@@ -57,8 +64,13 @@ def judge(options, path, device):
         found = explain(options, path, device, arguments)
         if found:
             shapes, families = found
-            result[name] = families, [shape["program"]["predicted_us"] / fastest[shape["shape"][0]] - 1
-                                      for shape in shapes]
+            result[name] = (
+                families,
+                [
+                    shape["program"]["predicted_us"] / fastest[shape["shape"][0]] - 1
+                    for shape in shapes
+                ],
+            )
     return sizes, result
 
 
@@ -66,11 +78,23 @@ def draw(pyplot, judged, path):
     """One panel for each device and workload."""
     columns = len(workloads.RANGES)
     rows = -(-len(judged) // columns)
-    figure, axes = pyplot.subplots(rows, columns, figsize=(5.2 * columns, 2.3 * rows), squeeze=False, sharey=True,
-                                   layout="constrained")
+    figure, axes = pyplot.subplots(
+        rows,
+        columns,
+        figsize=(5.2 * columns, 2.3 * rows),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
+    )
     for axis, ((device, label), (sizes, searches)) in zip(axes.flat, judged.items()):
         for name, (_, regrets) in searches.items():
-            axis.plot(sizes, [100 * regret for regret in regrets], color=COLOURS[name], label=name, linewidth=1)
+            axis.plot(
+                sizes,
+                [100 * regret for regret in regrets],
+                color=COLOURS[name],
+                label=name,
+                linewidth=1,
+            )
         axis.set_title(f"{device}, {label}", fontsize=9)
         axis.set_yscale("symlog", linthresh=1)
         axis.set_yticks([0, 1, 10, 100, 1000], ["0", "1", "10", "100", "1000"])
@@ -80,19 +104,27 @@ def draw(pyplot, judged, path):
     for axis in axes[-1]:
         axis.set_xlabel("rows M")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=8, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=len(labels), fontsize=8, frameon=False
+    )
     workloads.save_figure(figure, path)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="h200,v100,a100,rtx3090")
     parser.add_argument("--figure", metavar="FILE.svg")
     options = parser.parse_args()
     pyplot = workloads.load_pyplot(options.figure) if options.figure else None
     judged = {}
-    print("| device, rows | " + " | ".join(f"{name}: mean, worst (families)" for name in SEARCHES) + " |")
+    print(
+        "| device, rows | "
+        + " | ".join(f"{name}: mean, worst (families)" for name in SEARCHES)
+        + " |"
+    )
     print("|---" * (len(SEARCHES) + 1) + "|")
     with tempfile.TemporaryDirectory() as folder:
         for device in options.devices.split(","):

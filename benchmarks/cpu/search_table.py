@@ -24,16 +24,32 @@ import tempfile
 
 import workloads
 
-STAGES = ["candidates_by_rules", "candidates_whole_warps", "candidates_emittable", "candidates_added", "candidates",
-          "after_cross_pick", "after_set_bound", "after_space_axis", "after_reduce_axis", "after_warps", "after_pareto",
-          "ukernels", "programs", "families"]
+STAGES = [
+    "candidates_by_rules",
+    "candidates_whole_warps",
+    "candidates_emittable",
+    "candidates_added",
+    "candidates",
+    "after_cross_pick",
+    "after_set_bound",
+    "after_space_axis",
+    "after_reduce_axis",
+    "after_warps",
+    "after_pareto",
+    "ukernels",
+    "programs",
+    "families",
+]
 PAPER = ["--preset=paper", "--main-axis=dynamic"]
 
 
 def explain(tool, path, device, options):
     """The explanation of the workload, or None where no uKernel is feasible."""
-    run = subprocess.run([tool, path, "--ftuner-explain", "--json", f"--device={device}"] + options,
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        [tool, path, "--ftuner-explain", "--json", f"--device={device}"] + options,
+        capture_output=True,
+        text=True,
+    )
     if "found no feasible uKernel" in run.stderr:
         return None
     if run.returncode != 0:
@@ -59,12 +75,17 @@ def program_figures(shapes, program_of):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="v100,a100,h200")
     options = parser.parse_args()
     tool = os.path.join(options.bin_dir, "ftuner-translate")
-    cases = {f"Dense, {label}": functools.partial(workloads.write, rows=rows) for label, rows in workloads.RANGES.items()}
+    cases = {
+        f"Dense, {label}": functools.partial(workloads.write, rows=rows)
+        for label, rows in workloads.RANGES.items()
+    }
     cases["BatchMatmul"] = workloads.write_batch_matmul
     columns, counts, programs = [], {stage: [] for stage in STAGES}, []
     with tempfile.TemporaryDirectory() as folder:
@@ -75,24 +96,38 @@ def main():
                 columns.append(f"{device}, {label}")
                 for stage in STAGES:
                     counts[stage].append(f"{default['statistics'].get(stage, 0):,.0f}")
-                variants = [("FTuner", default, "program"), ("best single uKernel", default, "best_single"),
-                            ("FTuner under sia-program",
-                             explain(tool, path, device, ["--cost-model=sia-program"]), "program"),
-                            ("FTuner near the paper", explain(tool, path, device, PAPER), "program"),
-                            ("Roller", explain(tool, path, device, ["--strategy=roller"]), "program")]
+                variants = [
+                    ("FTuner", default, "program"),
+                    ("best single uKernel", default, "best_single"),
+                    (
+                        "FTuner under sia-program",
+                        explain(tool, path, device, ["--cost-model=sia-program"]),
+                        "program",
+                    ),
+                    ("FTuner near the paper", explain(tool, path, device, PAPER), "program"),
+                    ("Roller", explain(tool, path, device, ["--strategy=roller"]), "program"),
+                ]
                 for name, workload, key in variants:
                     if workload is None:
-                        programs.append(f"| {device}, {label} | {name} | no feasible uKernel | | | |")
+                        programs.append(
+                            f"| {device}, {label} | {name} | no feasible uKernel | | | |"
+                        )
                         continue
-                    padded, intensity, exact = program_figures(workload["shapes"], lambda shape, key=key: shape[key])
+                    padded, intensity, exact = program_figures(
+                        workload["shapes"], lambda shape, key=key: shape[key]
+                    )
                     families = "" if key == "best_single" else len(workload["families"])
-                    programs.append(f"| {device}, {label} | {name} | {families} | {100 * padded:.2f} % | {intensity:.2f} | {exact} of {len(workload['shapes'])} |")
+                    programs.append(
+                        f"| {device}, {label} | {name} | {families} | {100 * padded:.2f} % | {intensity:.2f} | {exact} of {len(workload['shapes'])} |"
+                    )
     print("| count | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 1) + "|")
     for stage in STAGES:
         print(f"| `{stage}` | " + " | ".join(counts[stage]) + " |")
     print()
-    print("| device, workload | programs of | families | padded FLOPs | FLOP/byte | exact partitions |")
+    print(
+        "| device, workload | programs of | families | padded FLOPs | FLOP/byte | exact partitions |"
+    )
     print("|---|---|---|---|---|---|")
     print("\n".join(programs))
 

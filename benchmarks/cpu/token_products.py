@@ -60,8 +60,15 @@ def explain(bin_dir, path, flags, rows):
     """Returns the explanation of a module's workload, with an entry of `shapes` for each number of rows."""
     shapes = []
     for first in range(0, len(rows), SIZES_AT_ONCE):
-        sizes = [f"--size=T={count}" for count in rows[first:first + SIZES_AT_ONCE]]
-        command = [os.path.join(bin_dir, "ftuner-translate"), path, "--ftuner-explain", "--json", *flags, *sizes]
+        sizes = [f"--size=T={count}" for count in rows[first : first + SIZES_AT_ONCE]]
+        command = [
+            os.path.join(bin_dir, "ftuner-translate"),
+            path,
+            "--ftuner-explain",
+            "--json",
+            *flags,
+            *sizes,
+        ]
         (workload,) = json.loads(run(command))["workloads"]
         shapes += workload["shapes"]
     return {**workload, "shapes": shapes}
@@ -85,7 +92,13 @@ def mean(ratios):
 def write_table(path, title, note, table):
     """Writes a table with the date, the compiler's commit and the command, without folders of this machine."""
     commit = run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]).strip()
-    command = " ".join(["benchmarks/cpu/" + os.path.basename(sys.argv[0]),
-                        *("DIR" if os.path.isabs(word) else word for word in sys.argv[1:])])
+    command = " ".join(
+        [
+            "benchmarks/cpu/" + os.path.basename(sys.argv[0]),
+            *("DIR" if os.path.isabs(word) else word for word in sys.argv[1:]),
+        ]
+    )
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"# {title}\n\n{datetime.date.today()}, compiler of {commit}: `{command}`. {note}\n\n{table}\n")
+        file.write(
+            f"# {title}\n\n{datetime.date.today()}, compiler of {commit}: `{command}`. {note}\n\n{table}\n"
+        )

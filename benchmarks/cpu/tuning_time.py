@@ -34,7 +34,9 @@ def timed(repeat, command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--devices", default="v100,a100,h200")
     parser.add_argument("--repeat", type=int, default=5)
@@ -44,18 +46,46 @@ def main():
     rows = []
     folder = os.path.join(options.bin_dir, "..", "benchmarks")
     os.makedirs(folder, exist_ok=True)
-    print(f"{'device':8} {'rows':9} {'to PTX':>8} {'(min max)':>15} {'selection':>10} {'code':>6} {'kernels':>8}")
+    print(
+        f"{'device':8} {'rows':9} {'to PTX':>8} {'(min max)':>15} {'selection':>10} {'code':>6} {'kernels':>8}"
+    )
     for device in options.devices.split(","):
         for label, text in workloads.RANGES.items():
             path = workloads.write(os.path.join(folder, "dense.mlir"), text, epilogue="bias_gelu")
-            total, least, most, ptx = timed(options.repeat, [tool("ftuner-translate"), path, "--ftuner-to-ptx", f"--device={device}"])
-            selection, *_ = timed(options.repeat, [tool("ftuner-opt"), path, f"--ftuner-front-end=device={device}", "-o", os.devnull])
+            total, least, most, ptx = timed(
+                options.repeat,
+                [tool("ftuner-translate"), path, "--ftuner-to-ptx", f"--device={device}"],
+            )
+            selection, *_ = timed(
+                options.repeat,
+                [tool("ftuner-opt"), path, f"--ftuner-front-end=device={device}", "-o", os.devnull],
+            )
             kernels = ptx.count(".entry ")
-            rows.append({"device": device, "rows": label, "total_s": total, "selection_s": selection, "kernels": kernels})
-            print(f"{device:8} {label:9} {total:7.2f}s {f'({least:.2f} {most:.2f})':>15} {selection:9.2f}s {total - selection:5.2f}s {kernels:8}")
+            rows.append(
+                {
+                    "device": device,
+                    "rows": label,
+                    "total_s": total,
+                    "selection_s": selection,
+                    "kernels": kernels,
+                }
+            )
+            print(
+                f"{device:8} {label:9} {total:7.2f}s {f'({least:.2f} {most:.2f})':>15} {selection:9.2f}s {total - selection:5.2f}s {kernels:8}"
+            )
     path = os.path.join(workloads.ROOT, "examples", "dense.mlir")
-    run = subprocess.run([tool("ftuner-run"), path, "--device=h200", "--executor=emulator", "--json",
-                          "--args=53x768xf32,768x2304xf32,2304xf32"], capture_output=True, text=True)
+    run = subprocess.run(
+        [
+            tool("ftuner-run"),
+            path,
+            "--device=h200",
+            "--executor=emulator",
+            "--json",
+            "--args=53x768xf32,768x2304xf32,2304xf32",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if run.returncode != 0:
         sys.exit(run.stderr)
     emulated = json.loads(run.stdout)

@@ -37,7 +37,9 @@ def compile_measured(exported, device, options, emulate):
     import ftuner
 
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    module = ftuner.compile(exported.text, device=device, emulate=emulate, cache=False, **options.compiler)
+    module = ftuner.compile(
+        exported.text, device=device, emulate=emulate, cache=False, **options.compiler
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     parameters = [tensor.detach().contiguous() for tensor in exported.parameters.values()]
@@ -51,9 +53,17 @@ def whole(exported, device, options):
     report = function.report
     share = report.data["shares"][-1]
     time_us = share["ukernel_us"] + share["fallback_us"]
-    return [f"{wall:.1f}", f"{cpu:.1f}", str(report.products), str(report.fallback_kernels),
-            str(module.ptx.count(".entry ")), f"{len(module.ptx) / 1e6:.1f}", f"{time_us:,.0f}",
-            f"{share['flops_share']:.1%}", f"{share['time_share']:.1%}"]
+    return [
+        f"{wall:.1f}",
+        f"{cpu:.1f}",
+        str(report.products),
+        str(report.fallback_kernels),
+        str(module.ptx.count(".entry ")),
+        f"{len(module.ptx) / 1e6:.1f}",
+        f"{time_us:,.0f}",
+        f"{share['flops_share']:.1%}",
+        f"{share['time_share']:.1%}",
+    ]
 
 
 def layer(built, exported, batch, device, options):
@@ -70,18 +80,50 @@ def layer(built, exported, batch, device, options):
         inputs = built.inputs(batch, length)
         with torch.no_grad():
             exact = exact_module(*inputs)
-            result, eager = (float((f(*inputs) - exact).norm() / exact.norm()) for f in (function, module))
+            result, eager = (
+                float((f(*inputs) - exact).norm() / exact.norm()) for f in (function, module)
+            )
         # A NaN is no number below the limit.
         if not result < WORST_RATIO * eager + 1e-7:
-            raise ValueError(f"at length {length} the error is {result:.1e}, that of PyTorch {eager:.1e}")
+            raise ValueError(
+                f"at length {length} the error is {result:.1e}, that of PyTorch {eager:.1e}"
+            )
         worst, worst_eager = max(worst, result), max(worst_eager, eager)
-    return [f"{wall:.1f}", f"{cpu:.1f}", ", ".join(map(str, options.lengths)), f"{worst:.1e}", f"{worst_eager:.1e}",
-            f"{time.perf_counter() - start:.1f}"]
+    return [
+        f"{wall:.1f}",
+        f"{cpu:.1f}",
+        ", ".join(map(str, options.lengths)),
+        f"{worst:.1e}",
+        f"{worst_eager:.1e}",
+        f"{time.perf_counter() - start:.1f}",
+    ]
 
 
-WHOLE = ("model", "batch", "device", "wall s", "CPU s", "products", "fallback kernels", "kernels", "PTX MB",
-         f"predicted µs at T = {LONGEST}", "FLOPs by uKernels", "time by uKernels")
-LAYER = ("one layer of", "batch", "device", "wall s", "CPU s", "T", "error", "PyTorch's", "emulated s")
+WHOLE = (
+    "model",
+    "batch",
+    "device",
+    "wall s",
+    "CPU s",
+    "products",
+    "fallback kernels",
+    "kernels",
+    "PTX MB",
+    f"predicted µs at T = {LONGEST}",
+    "FLOPs by uKernels",
+    "time by uKernels",
+)
+LAYER = (
+    "one layer of",
+    "batch",
+    "device",
+    "wall s",
+    "CPU s",
+    "T",
+    "error",
+    "PyTorch's",
+    "emulated s",
+)
 
 
 def attempt(report, names, make):
@@ -112,6 +154,7 @@ def run(options, report):
             for batch in options.batches:
                 exported = full_models.export(built, batch, LONGEST)
                 for device in options.devices:
+
                     def make():
                         if part == "whole":
                             return whole(exported, device, options)
@@ -122,15 +165,23 @@ def run(options, report):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--devices", nargs="*", default=["v100", "t4", "a100", "h100"])
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--batches", nargs="*", type=int, default=[16, 1])
-    parser.add_argument("--lengths", nargs="*", type=int, default=[1, 33], help="of sequences, in the emulator")
+    parser.add_argument(
+        "--lengths", nargs="*", type=int, default=[1, 33], help="of sequences, in the emulator"
+    )
     parser.add_argument("--layers", type=int, help="of the whole models (default: as published)")
-    parser.add_argument("--small", action="store_true", help="48 or 64 channels: to try this script")
+    parser.add_argument(
+        "--small", action="store_true", help="48 or 64 channels: to try this script"
+    )
     parser.add_argument("--max-kernels", type=int)
-    parser.add_argument("--paths", help="codegen paths, separated by commas (default: all that are not gated)")
+    parser.add_argument(
+        "--paths", help="codegen paths, separated by commas (default: all that are not gated)"
+    )
     parser.add_argument("--skip", choices=("whole", "layer"), action="append", default=[])
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()

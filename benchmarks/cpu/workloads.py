@@ -6,7 +6,7 @@ import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "test", "Integration"))
-import models  # noqa: E402
+import models
 
 
 def _load(path):
@@ -39,11 +39,14 @@ def load_pyplot(path):
     try:
         import matplotlib
     except ImportError:
-        sys.exit("error: Matplotlib is missing: pip install matplotlib, or use the Python of .venv, where "
-                 "tools/setup.sh installs it")
+        sys.exit(
+            "error: Matplotlib is missing: pip install matplotlib, or use the Python of .venv, where "
+            "tools/setup.sh installs it"
+        )
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "ftuner"
     from matplotlib import pyplot
+
     return pyplot
 
 

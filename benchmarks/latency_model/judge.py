@@ -27,16 +27,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import spearmanr
 
-import reports  # noqa: E402
-from reports import Report, percent, say, table  # noqa: E402
-
-import baselines  # noqa: E402
-from ftuner.cli.common import parse_pairs  # noqa: E402
-from ftuner.latency import fit as fits  # noqa: E402
-from ftuner.latency.fit import error, fit_global, fit_own, fit_timing  # noqa: E402
-from ftuner.latency.measurements.readers import read  # noqa: E402
-from ftuner.latency.measurements.rows import Devices, MeasurementTable  # noqa: E402
-from ftuner.latency.model import model  # noqa: E402
+import baselines
+import reports
+from ftuner.cli.common import parse_pairs
+from ftuner.latency import fit as fits
+from ftuner.latency.fit import error, fit_global, fit_own, fit_timing
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable
+from ftuner.latency.model import model
+from reports import Report, percent, say, table
 
 # In the published rows these names mean PCIe cards.
 DATA_MAP = {"p100": "p100-pcie", "v100": "v100-pcie", "a100": "a100-pcie"}
@@ -46,7 +45,9 @@ UNSEEN_FOLD = 0
 # --- ranking of configurations ---------------------------------------------------------
 
 
-def ranking(x: MeasurementTable, score: np.ndarray, mask: np.ndarray | None = None) -> dict[str, float]:
+def ranking(
+    x: MeasurementTable, score: np.ndarray, mask: np.ndarray | None = None
+) -> dict[str, float]:
     """How well a score (smaller is better) ranks configurations."""
     mask = np.ones(len(x), bool) if mask is None else mask
     rows, y = np.flatnonzero(mask), x.microseconds
@@ -71,7 +72,9 @@ def both(x: MeasurementTable, score: np.ndarray, draws: int = 1) -> dict[str, di
     return out
 
 
-def judge_configurations(x: MeasurementTable, constants: dict[str, float], full: bool) -> dict[str, Any]:
+def judge_configurations(
+    x: MeasurementTable, constants: dict[str, float], full: bool
+) -> dict[str, Any]:
     predicted = x.predict(constants)
     rounded = {name: float(f"{value:.2g}") for name, value in constants.items()}
     out = {
@@ -307,7 +310,9 @@ ABLATIONS: dict[str, dict[str, float]] = {
 }
 
 
-def judge_ablations(v: Vendor, x: MeasurementTable | None, start: dict[str, float]) -> dict[str, Any]:
+def judge_ablations(
+    v: Vendor, x: MeasurementTable | None, start: dict[str, float]
+) -> dict[str, Any]:
     """Everything refitted without one part of the model at a time."""
     out: dict[str, Any] = {}
     every = fits.shared_names()

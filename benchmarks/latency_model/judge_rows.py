@@ -20,13 +20,13 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any
 
 import numpy as np
-import reports
-from reports import Report, percent, say, table
 
+import reports
 from ftuner.errors import Error
 from ftuner.latency.fit import (
     MEMORY,
@@ -43,6 +43,7 @@ from ftuner.latency.measurements.readers import read
 from ftuner.latency.measurements.rows import Devices, MeasurementTable, concatenate
 from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
+from reports import Report, percent, say, table
 
 FILES = ("memory_ops_f32.csv.gz", "memory_ops_f16.csv.gz")
 # Whole models and their operators, one by one: softmax and layer norms at the sizes of models.
@@ -129,7 +130,9 @@ class Judge:
 
     def fit_own(self, rows: MeasurementTable, index: int, found: GlobalFit) -> Fit:
         fitted = fit_own(rows, constants_of(self.sources[index], found.constants))
-        return dataclasses.replace(fitted, constants={**fitted.constants, BEST: self.best_of(index)})
+        return dataclasses.replace(
+            fitted, constants={**fitted.constants, BEST: self.best_of(index)}
+        )
 
     def unseen(self) -> np.ndarray:
         """Each fold of sizes by constants of the other folds, of all devices and of each."""
@@ -150,7 +153,9 @@ class Judge:
         for index, _ in self.present:
             own = self.rows.device == index
             found = fit_global(self.rows[~own], self.start)
-            constants = constants_of(self.sources[index], found.constants, self.best_of(index, without=index))
+            constants = constants_of(
+                self.sources[index], found.constants, self.best_of(index, without=index)
+            )
             some = self.rows[own]
             offset = fit_timing(some, constants) if some.is_host.any() else 0.0
             out[own] = some.predict(constants, offset)
@@ -216,9 +221,16 @@ def constants_table(out: dict[str, Any]) -> str:
     names = ["global", *out["constants"]]
     each = {"global": out["global"], **out["constants"]}
     lines = [
-        [name, *(f"{each[of][name]:.4g}" for of in names)] for name in (*MEMORY, *MEMORY_SHARED, BEST)
+        [name, *(f"{each[of][name]:.4g}" for of in names)]
+        for name in (*MEMORY, *MEMORY_SHARED, BEST)
     ]
-    lines.append(["offset of the host, us", "–", *(f"{v:.1f}" if v else "–" for v in out["offsets"].values())])
+    lines.append(
+        [
+            "offset of the host, us",
+            "–",
+            *(f"{v:.1f}" if v else "–" for v in out["offsets"].values()),
+        ]
+    )
     return table(["constant", *names], lines)
 
 
@@ -273,7 +285,9 @@ def model_rows(path: Path, devices: Devices) -> MeasurementTable:
     """Softmax and layer norms of whole models, as rows of memory-bound operators."""
     table = Table(path)
     found: dict[tuple[str, ...], None] = {}
-    for device, op, shapes, time in zip(*(table.columns[n] for n in ("device", "op", "input_shapes", "latency_us"))):
+    for device, op, shapes, time in zip(
+        *(table.columns[n] for n in ("device", "op", "input_shapes", "latency_us"))
+    ):
         name = "softmax" if op == "softmax" else "layernorm" if "norm" in op or "ln_" in op else ""
         if not name or not shapes:
             continue

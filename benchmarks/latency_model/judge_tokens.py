@@ -21,14 +21,14 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import reports
-from reports import Report, percent, say, table
 
+import reports
 from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
 from ftuner.latency.measurements.readers import read
 from ftuner.latency.measurements.rows import Devices, MeasurementTable
 from ftuner.latency.model import model
+from reports import Report, percent, say, table
 
 FILES = ("gemm_f16_tokens.csv.gz", "gemm_f16_every_m.csv.gz", "gemm_bf16_grid.csv.gz")
 # In the published rows this name means the SXM module with 80 GB.
@@ -115,7 +115,11 @@ class Judge:
         is_long = y >= SHORT
         every_m = np.array([str(group).endswith(EVERY_M) for group in self.rows.group])
         for name, year, q in self.series:
-            for part, some in (("", is_long), (" short", ~is_long), (" every_m", is_long & every_m)):
+            for part, some in (
+                ("", is_long),
+                (" short", ~is_long),
+                (" every_m", is_long & every_m),
+            ):
                 chosen = q & known & some
                 out[f"{name}, {year}{part}"] = error(predicted[chosen], y[chosen])
         return out
@@ -190,7 +194,9 @@ def refit(rows: MeasurementTable, begin: dict[str, float], free: Any) -> dict[st
     return fit(few, begin, free, prior=prior_weight(len(rows)), offset=0.0).constants
 
 
-def with_launches(rows: MeasurementTable, field: str, keeps: Any, record: str) -> MeasurementTable | None:
+def with_launches(
+    rows: MeasurementTable, field: str, keeps: Any, record: str
+) -> MeasurementTable | None:
     """The rows with those launches alone; None where a row has none of them left."""
     if record == "grid":
         values = rows.launches.grids[:, model().grid_fields.index(field)]

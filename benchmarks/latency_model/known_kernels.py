@@ -20,11 +20,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import reports
-from reports import percent, put_into_docs, read_docs, table
 
+import reports
 from ftuner.latency.measurements.token_rows import CLUSTER_CYCLES, VendorTile, launches_of
 from ftuner.latency.model import model
+from reports import percent, put_into_docs, read_docs, table
 
 DEVICE = "h100"
 ROWS = Path(__file__).with_name("known_kernels.csv")

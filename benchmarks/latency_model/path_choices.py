@@ -22,9 +22,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+
 import reports
-from reports import put_into_docs, read_docs, table
 from predict_tokens import PROGRAM, times_of
+from reports import put_into_docs, read_docs, table
 
 # Llama-2-7B's output, a wide one, and a short reduce axis.
 SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
@@ -59,9 +60,15 @@ def sizes() -> list[int]:
 
 def kind_of(family: str) -> str:
     path, *words = family.split()
-    blocks = "clusters" if "cluster" in words else "persistent blocks" if "persistent" in words else None
+    blocks = (
+        "clusters" if "cluster" in words else "persistent blocks" if "persistent" in words else None
+    )
     if blocks:
-        return f"{path}, persistent clusters" if {"cluster", "persistent"} <= set(words) else f"{path}, {blocks}"
+        return (
+            f"{path}, persistent clusters"
+            if {"cluster", "persistent"} <= set(words)
+            else f"{path}, {blocks}"
+        )
     parts = [part for part, word in (("producers", "producers"), ("TMA", "tma")) if word in words]
     return ", ".join([path, *parts])
 
@@ -119,7 +126,8 @@ def run(options: argparse.Namespace) -> None:
         f"{options.device}, f16, predictions for {len(rows)} sizes from 1 to {MOST}, as many for each doubling: "
         "speed beside mma.sync (geometric mean) with all paths, without tensor maps but with packed weights, and "
         "without either; with all paths the share of sizes by kind of kernel, and where each is.\n\n"
-        + table(["N × K", "all paths", "packed, no TMA", "no TMA", *KINDS, "M"], lines) + "\n"
+        + table(["N × K", "all paths", "packed, no TMA", "no TMA", *KINDS, "M"], lines)
+        + "\n"
     )
     (folder / "path_choices.md").write_text(text, encoding="utf-8")
     print(text)

@@ -35,13 +35,13 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-import reports
-from reports import ROOT, Report, percent, say, table
-from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
 
+import reports
 from ftuner.errors import Error
 from ftuner.latency.fit import fit_own
 from ftuner.latency.measurements.rows import MeasurementTable
+from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
+from reports import ROOT, Report, percent, say, table
 
 GOAL = 1.05
 # A shape fills a wave if its output has a tile of this size for each SM.
@@ -65,7 +65,11 @@ def predictions_of(
 
 
 def unseen_predictions_of(
-    rows: MeasurementTable, fitted: MeasurementTable, begin: Any, source: str, options: argparse.Namespace
+    rows: MeasurementTable,
+    fitted: MeasurementTable,
+    begin: Any,
+    source: str,
+    options: argparse.Namespace,
 ) -> dict[tuple[int, ...], Any]:
     """The same, each fold of N and K by constants of the other folds of `fitted`, rows of the same
     device, from where their fit begins."""

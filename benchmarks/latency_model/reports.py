@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("FTUNER_HOME", str(ROOT / "build" / "release"))
 
-from ftuner.errors import Error  # noqa: E402
+from ftuner.errors import Error
 
 BEGIN = time.time()
 OPTIONS: dict[str, dict[str, Any]] = {

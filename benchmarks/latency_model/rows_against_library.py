@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import reports
-from reports import ROOT, put_into_docs, read_docs, table
-from judge_rows import Judge, read_rows
 
+import reports
 from ftuner.errors import Error
 from ftuner.latency.measurements.memory_rows import OPERATORS
+from judge_rows import Judge, read_rows
+from reports import ROOT, put_into_docs, read_docs, table
 
 # By operator of FTuner: the library's that moves as many bytes.
 LIBRARY = {
@@ -54,7 +54,9 @@ _MAPS = """
 """
 
 
-def _generic(result: str, ins: list[tuple[str, str, str]], out: tuple[str, str, str], body: str) -> str:
+def _generic(
+    result: str, ins: list[tuple[str, str, str]], out: tuple[str, str, str], body: str
+) -> str:
     """One linalg.generic: operands are (value, type, map)."""
     iterators = '["parallel", "reduction"]' if out[2] == "#row" else '["parallel", "parallel"]'
     element = [of.rstrip(">").split("x")[-1] for _, of, _ in (*ins, out)]
@@ -70,7 +72,11 @@ def _generic(result: str, ins: list[tuple[str, str, str]], out: tuple[str, str, 
 
 def module(op: str, rows: int, cols: int, dtype: str) -> str:
     """The operator on rows × columns, statistics in f32."""
-    tensor, row, column = f"tensor<{rows}x{cols}x{dtype}>", f"tensor<{rows}xf32>", f"tensor<{cols}x{dtype}>"
+    tensor, row, column = (
+        f"tensor<{rows}x{cols}x{dtype}>",
+        f"tensor<{rows}xf32>",
+        f"tensor<{cols}x{dtype}>",
+    )
     if op == "softmax":
         return f"""
 func.func @f(%x: {tensor}) -> {tensor} {{
@@ -175,7 +181,9 @@ def predicted(device: str, text: str) -> float:
         raise Error(f"{device}: {done.stderr.strip()}")
     work = json.loads(done.stdout)["functions"][0]["work"]
     if work["fallback_kernels"]:
-        raise Error(f"{device}: expected no fallback kernels, but got {len(work['fallback_kernels'])}")
+        raise Error(
+            f"{device}: expected no fallback kernels, but got {len(work['fallback_kernels'])}"
+        )
     return float(work["shares"][-1]["ukernel_us"])
 
 
@@ -224,7 +232,9 @@ class Card:
         if known.any():
             order = np.flatnonzero(known)[np.argsort(self.bytes[known], kind="stable")]
             picked = order[np.linspace(0, len(order) - 1, min(number, len(order))).astype(int)]
-            return [(int(self.rows[i]), int(self.cols[i]), float(self.microseconds[i])) for i in picked]
+            return [
+                (int(self.rows[i]), int(self.cols[i]), float(self.microseconds[i])) for i in picked
+            ]
         columns = COLUMNS.get(op, COLUMNS[""])
         size = 4 if self.type_of(op) == "f32" else 2
         most = min(32 * self.l2, 2e9)
@@ -281,7 +291,10 @@ def run(options: argparse.Namespace) -> int:
         "library's time over FTuner's, median (least)", "over the best bandwidth, most", "goals met",
     ]  # fmt: skip
     date = reports.today()
-    text = f"{date}. FTuner's times are predictions, those of `add` and of the library measured.\n\n" + table(header, lines)
+    text = (
+        f"{date}. FTuner's times are predictions, those of `add` and of the library measured.\n\n"
+        + table(header, lines)
+    )
     print(text)
     if docs:
         put_into_docs(docs, text, [], "rows")

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+
 import reports
-from reports import put_into_docs, read_docs, table
 from path_choices import MOST, sizes
 from predict_tokens import PROGRAM, times_of
+from reports import put_into_docs, read_docs, table
 
 #: N and K.
 LAYERS = {"qkv": (12288, 4096), "out": (4096, 4096), "up": (22016, 4096), "down": (4096, 11008)}
@@ -99,11 +100,17 @@ def run(options: argparse.Namespace) -> None:
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     fig, axes = plt.subplots(
-        len(DEVICES), len(LAYERS), figsize=(3.6 * len(LAYERS), 3 * len(DEVICES)), sharex=True, sharey=True
+        len(DEVICES),
+        len(LAYERS),
+        figsize=(3.6 * len(LAYERS), 3 * len(DEVICES)),
+        sharex=True,
+        sharey=True,
     )
     lines, records = [], []
     for (device, paths), row in zip(DEVICES.items(), axes):
-        before, after = (choices_of(device, paths, Path(p)) for p in (options.before, options.program))
+        before, after = (
+            choices_of(device, paths, Path(p)) for p in (options.before, options.program)
+        )
         for name, axis in zip(LAYERS, row):
             draw(axis, before[name], after[name])
             axis.set(title=f"{device}, {name}: N {LAYERS[name][0]}, K {LAYERS[name][1]}")
@@ -125,7 +132,11 @@ def run(options: argparse.Namespace) -> None:
     text = (
         f"f16, {len(sizes())} sizes from 1 to {MOST}, as many for each doubling, before → after. Tiles and stages are means "
         "over the sizes.\n\n"
-        + table(["device", "layer", "families", "with slices of k", "elements of a tile", "stages"], lines) + "\n"
+        + table(
+            ["device", "layer", "families", "with slices of k", "elements of a tile", "stages"],
+            lines,
+        )
+        + "\n"
     )
     (folder / "tile_choices.md").write_text(text, encoding="utf-8")
     print(text)
@@ -135,7 +146,9 @@ def run(options: argparse.Namespace) -> None:
 
 def main() -> int:
     parser = reports.parser(__doc__, "out", "docs")
-    parser.add_argument("--before", required=True, metavar="PROGRAM", help="token_predictions of another commit")
+    parser.add_argument(
+        "--before", required=True, metavar="PROGRAM", help="token_predictions of another commit"
+    )
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
     return reports.exit_code(run, parser.parse_args())
 

@@ -22,9 +22,8 @@ import sys
 from pathlib import Path
 
 import reports
-from reports import ROOT, put_into_docs, read_docs, table
-
 from ftuner.latency import vendor
+from reports import ROOT, put_into_docs, read_docs, table
 
 RESULTS = ROOT / "benchmarks" / "results" / "h200-2026-11-26-2"
 RUNS = "f32", "tf32", "tensor_cores"
@@ -56,7 +55,13 @@ class Row:
     def dtype(self) -> str:
         """The type is the end of the name; those of Llama are in f16, others in f32."""
         last = self.workload.rpartition("_")[2]
-        return last if last in ("f16", "tf32") else "f16" if self.workload.startswith("llama") else "f32"
+        return (
+            last
+            if last in ("f16", "tf32")
+            else "f16"
+            if self.workload.startswith("llama")
+            else "f32"
+        )
 
     @property
     def is_transposed(self) -> bool:
@@ -71,7 +76,9 @@ def measured() -> list[Row]:
             for line in csv.DictReader(file):
                 batch, m, n, k = (int(line[name]) for name in ("batch", "m", "n", "k"))
                 key = line["workload"], (batch, m, n, k)
-                is_vendors = line["peer"] in ("cublas", "cublaslt") and not line["workload"].endswith("packed")
+                is_vendors = line["peer"] in ("cublas", "cublaslt") and not line[
+                    "workload"
+                ].endswith("packed")
                 if not is_vendors or line["mode"] not in ("graph_warm", "graph_cold"):
                     continue
                 row = rows.setdefault(key, Row(*key, {}, {}))
@@ -86,15 +93,27 @@ def at_ends(rows: list[Row]) -> list[Row]:
 
 def predicted(rows: list[Row]) -> list[float]:
     times = [
-        vendor.predict("h200", row.dtype, [row.product], is_transposed=row.is_transposed) for row in rows
+        vendor.predict("h200", row.dtype, [row.product], is_transposed=row.is_transposed)
+        for row in rows
     ]
     return [float(time[0]) for time in times if time is not None]
 
 
 def predicted_before(rows: list[Row], tree: Path) -> list[float]:
-    environment = {**os.environ, "PYTHONPATH": str(tree / "python"), "FTUNER_HOME": str(tree / "build" / "release")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(tree / "python"),
+        "FTUNER_HOME": str(tree / "build" / "release"),
+    }
     asked = json.dumps([(row.dtype, [row.product]) for row in rows])
-    done = subprocess.run([sys.executable, "-c", _BEFORE], input=asked, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _BEFORE],
+        input=asked,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return [time for (time,) in json.loads(done.stdout)]
 
 
@@ -103,15 +122,21 @@ def markdown(rows: list[Row], before: list[float] | None) -> str:
     for number, (row, time) in enumerate(zip(rows, predicted(rows), strict=True)):
         batch, m, n, k = row.product
         extents = " × ".join(
-            "M" if extent == m else str(extent) for extent in (*([batch] if batch > 1 else []), m, n, k)
+            "M" if extent == m else str(extent)
+            for extent in (*([batch] if batch > 1 else []), m, n, k)
         )
-        line = cells.setdefault((extents, row.workload, row.dtype, "[N, K]" if row.is_transposed else "[K, N]"), {})
+        line = cells.setdefault(
+            (extents, row.workload, row.dtype, "[N, K]" if row.is_transposed else "[K, N]"), {}
+        )
         cublas = row.measured["cublas"]
         was = f"{before[number] / cublas:.2f} → " if before else ""
         line[m] = f"{cublas:.2f}: {was}{time / cublas:.2f}"
     return table(
         ["product", "type", "right factor", *(f"M = {end}" for end in ENDS)],
-        [[what[0], *what[2:], *(line.get(end, "") for end in ENDS)] for what, line in cells.items()],
+        [
+            [what[0], *what[2:], *(line.get(end, "") for end in ENDS)]
+            for what, line in cells.items()
+        ],
     )
 
 

@@ -19,10 +19,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import reports
-from reports import percent, put_into_docs, read_docs, table
 
+import reports
 from ftuner.latency import vendor
+from reports import percent, put_into_docs, read_docs, table
 
 FILES = "gemm_latency_train.csv.gz", "gemm_latency_h100.csv.gz"
 DEVICES = {name: f"{name}-pcie" for name in ("a100", "p100", "v100")}

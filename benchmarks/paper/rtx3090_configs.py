@@ -33,7 +33,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cpu"))
-import workloads  # noqa: E402
+import workloads
 
 MODULE = """
 #a = affine_map<(m, n, k) -> (k, m)>
@@ -54,8 +54,9 @@ func.func @gemm(%a: tensor<4096x4096xf32>, %b: tensor<4096x4096xf32>, %c: tensor
 # Rows farther from a program than this, in octaves over all fields, say nothing of it.
 FARTHEST = 1.5
 COUNTS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
-NO_STRIPS = (" (The build had no virtual threads: the strips of a thread\n"
-             "were those that the path chooses.)")
+NO_STRIPS = (
+    " (The build had no virtual threads: the strips of a thread\nwere those that the path chooses.)"
+)
 COLOURS = {"ftuner": "#0072B2", "roller": "#009E73", "exhaustive": "#D55E00", "random": "#7F7F7F"}
 
 
@@ -77,8 +78,14 @@ def row_needs(row):
 def row_schedule(row):
     """The schedule of a row without needs, and its block tile. The table's kernels have one stage, where
     simt has two at least, and unroll two steps of k; which threads copy what (MDIMA, NDIMB) simt decides."""
-    schedule = {"threads_m": row["NDIMC"], "threads_n": row["MDIMC"], "stages": 2,
-                "vector_width": min(row["VWM"], 4), "virtual_threads_m": 1, "virtual_threads_n": 1}
+    schedule = {
+        "threads_m": row["NDIMC"],
+        "threads_n": row["MDIMC"],
+        "stages": 2,
+        "vector_width": min(row["VWM"], 4),
+        "virtual_threads_m": 1,
+        "virtual_threads_n": 1,
+    }
     return schedule, [row["NWG"], row["MWG"], row["KWG"]]
 
 
@@ -97,8 +104,10 @@ class Table:
 
     def tile_time(self, tile, vector):
         """Microseconds of the nearest row; none if that is far."""
+
         def distance(other, mine):
             return sum(abs(math.log2(a / b)) for a, b in zip(other, mine))
+
         nearest = min(self.tiles, key=lambda other: (distance(other, tile), other))
         if distance(nearest, tile) > FARTHEST:
             return None
@@ -116,8 +125,10 @@ class Table:
             tile = ukernel["block_tile"]
             if blocks == 0:
                 continue
-            time = self.tile_time((tile[0], tile[1], schedule["threads_m"], schedule["threads_n"]),
-                                  schedule["vector_width"])
+            time = self.tile_time(
+                (tile[0], tile[1], schedule["threads_m"], schedule["threads_n"]),
+                schedule["vector_width"],
+            )
             if time is None:
                 return None
             total += blocks * tile[axis] * time
@@ -127,8 +138,13 @@ class Table:
 
 def read_rows(path):
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [{key: value if key == "device" else float(value) if "." in value else int(value)
-                 for key, value in row.items()} for row in csv.DictReader(file)]
+        return [
+            {
+                key: value if key == "device" else float(value) if "." in value else int(value)
+                for key, value in row.items()
+            }
+            for row in csv.DictReader(file)
+        ]
 
 
 class Tools:
@@ -139,16 +155,26 @@ class Tools:
             file.write(MODULE)
 
     def run(self, tool, *arguments):
-        run = subprocess.run([os.path.join(self.bin_dir, tool), self.module, *arguments], capture_output=True,
-                             text=True)
+        run = subprocess.run(
+            [os.path.join(self.bin_dir, tool), self.module, *arguments],
+            capture_output=True,
+            text=True,
+        )
         if run.returncode != 0:
             sys.exit(run.stderr)
         return run.stdout
 
     def programs(self, *arguments):
         """All programs that a search ranks, best first."""
-        text = self.run("ftuner-translate", "--ftuner-explain", "--json", "--device=rtx3090", "--paths=simt",
-                        "--top-k=1000000", *arguments)
+        text = self.run(
+            "ftuner-translate",
+            "--ftuner-explain",
+            "--json",
+            "--device=rtx3090",
+            "--paths=simt",
+            "--top-k=1000000",
+            *arguments,
+        )
         return json.loads(text)["workloads"][0]["shapes"][0]["programs"]
 
     def workload(self):
@@ -157,7 +183,9 @@ class Tools:
 
     def chosen(self, *arguments):
         """Programs that a search had measured, and the measured time of the one that it chose."""
-        text = self.run("ftuner-opt", "--ftuner-front-end=device=rtx3090 paths=simt " + " ".join(arguments))
+        text = self.run(
+            "ftuner-opt", "--ftuner-front-end=device=rtx3090 paths=simt " + " ".join(arguments)
+        )
         time = re.search(r"\bmeasured = \[([0-9.e+-]+)\]", text)
         count = int(re.search(r"measured_programs = (\d+)", text)[1])
         return count, float(time[1]) if time else None
@@ -171,18 +199,26 @@ def legal_rows(tools, rows):
         if not row_needs(row):
             schedule, tile = row_schedule(row)
             schedules[tuple(schedule.items()), tuple(tile)] += 1
-    formed = tools.run("ftuner-opt", "--ukernel-attach-device=device=rtx3090", "--ukernel-form-workloads")
+    formed = tools.run(
+        "ftuner-opt", "--ukernel-attach-device=device=rtx3090", "--ukernel-form-workloads"
+    )
     formed = formed.replace("ukernel.workload ins", "ukernel.workload plan(@p) ins")
 
     def is_legal(schedule, tile, strips):
         simt = "#ukernel.simt<threads = [{threads_m}, {threads_n}], stages = {stages}, vector = {vector_width}"
         family = f"<{simt.format(**schedule)}{strips}>, axis = 0, tiles = [{list(tile)}]>"
         general = "<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>"
-        plan = (f"ukernel.plan @p <families = [{family}, {general}], choices = [], general = 0, "
-                "unaligned_general = 1>\n")
+        plan = (
+            f"ukernel.plan @p <families = [{family}, {general}], choices = [], general = 0, "
+            "unaligned_general = 1>\n"
+        )
         module = formed.replace("func.func @gemm", plan + "func.func @gemm", 1)
-        run = subprocess.run([os.path.join(tools.bin_dir, "ftuner-opt"), "--ukernel-plan-workloads", "-"],
-                             input=module, capture_output=True, text=True)
+        run = subprocess.run(
+            [os.path.join(tools.bin_dir, "ftuner-opt"), "--ukernel-plan-workloads", "-"],
+            input=module,
+            capture_output=True,
+            text=True,
+        )
         if run.returncode != 0 and "expected a legal plan" not in run.stderr:
             return None
         return run.returncode == 0
@@ -190,8 +226,11 @@ def legal_rows(tools, rows):
     strips = ", virtual_threads_m = 1, virtual_threads_n = 1"
     first_schedule, first_tile = next(iter(schedules))
     has_strips = is_legal(dict(first_schedule), first_tile, strips) is not None
-    legal = [count for (schedule, tile), count in schedules.items()
-             if is_legal(dict(schedule), tile, strips if has_strips else "")]
+    legal = [
+        count
+        for (schedule, tile), count in schedules.items()
+        if is_legal(dict(schedule), tile, strips if has_strips else "")
+    ]
     return sum(legal), len(legal), len(schedules), has_strips
 
 
@@ -200,11 +239,21 @@ def write_log(path, table, tools, seeds):
     many; and the least time of all."""
     programs = {}
     searches = [["--strategy=exhaustive"], ["--strategy=ftuner"], ["--strategy=roller"]]
-    searches += [["--strategy=random", f"--draws={COUNTS[-1]}", f"--draw-seed={seed}"] for seed in range(seeds)]
+    searches += [
+        ["--strategy=random", f"--draws={COUNTS[-1]}", f"--draw-seed={seed}"]
+        for seed in range(seeds)
+    ]
     for arguments in searches:
         for program in tools.programs(*arguments):
-            key = json.dumps([program["schedule"], program["axis"], program["reduce_split"],
-                              program.get("balanced_sms"), [part["block_tile"] for part in program["ukernels"]]])
+            key = json.dumps(
+                [
+                    program["schedule"],
+                    program["axis"],
+                    program["reduce_split"],
+                    program.get("balanced_sms"),
+                    [part["block_tile"] for part in program["ukernels"]],
+                ]
+            )
             programs.setdefault(key, program)
     workload = tools.workload()
     times = []
@@ -214,11 +263,33 @@ def write_log(path, table, tools, seeds):
             if time is None:
                 continue
             times.append(time)
-            family = {key: program[key] for key in ("path", "schedule", "axis", "reduce_split", "reduce_axes",
-                                                    "balanced_sms", "ukernels") if key in program}
-            file.write(json.dumps({"format_version": 3, "measurer": "rtx3090 table, nearest row",
-                                   "device": "rtx3090", "workload": workload, "family": family,
-                                   "shape": [4096, 4096, 4096], "microseconds": time}) + "\n")
+            family = {
+                key: program[key]
+                for key in (
+                    "path",
+                    "schedule",
+                    "axis",
+                    "reduce_split",
+                    "reduce_axes",
+                    "balanced_sms",
+                    "ukernels",
+                )
+                if key in program
+            }
+            file.write(
+                json.dumps(
+                    {
+                        "format_version": 3,
+                        "measurer": "rtx3090 table, nearest row",
+                        "device": "rtx3090",
+                        "workload": workload,
+                        "family": family,
+                        "shape": [4096, 4096, 4096],
+                        "microseconds": time,
+                    }
+                )
+                + "\n"
+            )
     return len(times), len(programs), min(times)
 
 
@@ -228,13 +299,25 @@ def compare(tools, log, seeds):
     curves = {}
     for strategy in ("ftuner", "roller", "exhaustive"):
         print(strategy, file=sys.stderr)
-        curves[strategy] = [tools.chosen(f"strategy={strategy}", f"measure-top={count}", *measured)
-                            for count in COUNTS]
+        curves[strategy] = [
+            tools.chosen(f"strategy={strategy}", f"measure-top={count}", *measured)
+            for count in COUNTS
+        ]
     curves["random"] = []
     for count in COUNTS:
         print(f"random, {count} draws", file=sys.stderr)
-        curves["random"].append([tools.chosen("strategy=random", f"draws={count}", f"draw-seed={seed}",
-                                              "measure=filter", *measured) for seed in range(seeds)])
+        curves["random"].append(
+            [
+                tools.chosen(
+                    "strategy=random",
+                    f"draws={count}",
+                    f"draw-seed={seed}",
+                    "measure=filter",
+                    *measured,
+                )
+                for seed in range(seeds)
+            ]
+        )
     everything = tools.chosen("strategy=exhaustive", "measure=filter", *measured)
     return curves, everything
 
@@ -254,24 +337,30 @@ def report(options, rows, legal, logged, programs, best, curves, everything, out
     needs = collections.Counter(tuple(row_needs(row)) for row in rows)
     table_best = min(1e3 * row["time_ms"] for row in rows)
     date = datetime.date.today().isoformat()
-    out.write(f"# Searches that measure, on the table of an RTX 3090 ({date})\n\n"
-              "Written by [rtx3090_configs.py](rtx3090_configs.py), which says how rows and programs are mapped.\n"
-              "No kernel of FTuner ran: times are those of the nearest rows of the table.\n\n"
-              "## Rows as schedules\n\n| rows | what a schedule of `simt` lacks for them |\n|---|---|\n")
+    out.write(
+        f"# Searches that measure, on the table of an RTX 3090 ({date})\n\n"
+        "Written by [rtx3090_configs.py](rtx3090_configs.py), which says how rows and programs are mapped.\n"
+        "No kernel of FTuner ran: times are those of the nearest rows of the table.\n\n"
+        "## Rows as schedules\n\n| rows | what a schedule of `simt` lacks for them |\n|---|---|\n"
+    )
     for lacking, count in sorted(needs.items(), key=lambda item: -item[1]):
-        out.write(f"| {count:,} | {', '.join(lacking) or 'nothing beside the stages, see the script'} |\n")
-    out.write(f"\n{needs[()]:,} of {len(rows):,} rows are schedules with `virtual_threads_m = virtual_threads_n = 1`,\n"
-              f"{legal[2]} different ones. The compiler takes {legal[1]} of these as plans, which stand for {legal[0]:,} rows; the others need\n"
-              f"more registers than a thread has.{'' if legal[3] else NO_STRIPS}\n"
-              "The best row of all takes "
-              f"{table_best:.0f} µs.\n\n## Chosen programs\n\n"
-              f"{logged:,} of the {programs:,} programs that the searches rank are near a row; the best of them takes\n"
-              f"{best:.0f} µs. `exhaustive` with `measure=filter` measures {everything[0]:,} and chooses one of "
-              f"{everything[1]:.0f} µs.\nIn each column: microseconds of the chosen program, and in brackets how many programs were measured\n"
-              "(those that are near no row are not). `ftuner` at 1 is its choice without measurements. For random\n"
-              f"search: after at most so many measurements, the median of {options.seeds} seeds and the quartiles;\n"
-              "`inf` where nothing was measured.\n\n"
-              "| measure-top | ftuner | roller | exhaustive | random |\n|---|---|---|---|---|\n")
+        out.write(
+            f"| {count:,} | {', '.join(lacking) or 'nothing beside the stages, see the script'} |\n"
+        )
+    out.write(
+        f"\n{needs[()]:,} of {len(rows):,} rows are schedules with `virtual_threads_m = virtual_threads_n = 1`,\n"
+        f"{legal[2]} different ones. The compiler takes {legal[1]} of these as plans, which stand for {legal[0]:,} rows; the others need\n"
+        f"more registers than a thread has.{'' if legal[3] else NO_STRIPS}\n"
+        "The best row of all takes "
+        f"{table_best:.0f} µs.\n\n## Chosen programs\n\n"
+        f"{logged:,} of the {programs:,} programs that the searches rank are near a row; the best of them takes\n"
+        f"{best:.0f} µs. `exhaustive` with `measure=filter` measures {everything[0]:,} and chooses one of "
+        f"{everything[1]:.0f} µs.\nIn each column: microseconds of the chosen program, and in brackets how many programs were measured\n"
+        "(those that are near no row are not). `ftuner` at 1 is its choice without measurements. For random\n"
+        f"search: after at most so many measurements, the median of {options.seeds} seeds and the quartiles;\n"
+        "`inf` where nothing was measured.\n\n"
+        "| measure-top | ftuner | roller | exhaustive | random |\n|---|---|---|---|---|\n"
+    )
     for index, count in enumerate(COUNTS):
         cells = []
         for strategy in ("ftuner", "roller", "exhaustive"):
@@ -286,15 +375,34 @@ def draw(pyplot, curves, best, path):
     figure, axis = pyplot.subplots(figsize=(6, 3.4), layout="constrained")
     for strategy in ("ftuner", "roller", "exhaustive"):
         points = [(count, time / best) for count, time in curves[strategy] if time]
-        axis.plot([x for x, _ in points], [y for _, y in points], "o-", color=COLOURS[strategy], label=strategy,
-                  markersize=3, linewidth=1.2)
+        axis.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            "o-",
+            color=COLOURS[strategy],
+            label=strategy,
+            markersize=3,
+            linewidth=1.2,
+        )
     bands = [(count, *spread(curves["random"], count)) for count in COUNTS]
     bands = [band for band in bands if math.isfinite(band[-1])]
-    axis.plot([band[0] for band in bands], [band[2] / best for band in bands], "o-", color=COLOURS["random"],
-              label="random, median", markersize=3, linewidth=1.2)
-    axis.fill_between([band[0] for band in bands], [band[1] / best for band in bands],
-                      [band[3] / best for band in bands], color=COLOURS["random"], alpha=0.2,
-                      label="random, quartiles")
+    axis.plot(
+        [band[0] for band in bands],
+        [band[2] / best for band in bands],
+        "o-",
+        color=COLOURS["random"],
+        label="random, median",
+        markersize=3,
+        linewidth=1.2,
+    )
+    axis.fill_between(
+        [band[0] for band in bands],
+        [band[1] / best for band in bands],
+        [band[3] / best for band in bands],
+        color=COLOURS["random"],
+        alpha=0.2,
+        label="random, quartiles",
+    )
     axis.set_xscale("log")
     axis.set_xlabel("programs measured")
     axis.set_ylabel("time of the chosen program\nover the best known")
@@ -304,7 +412,9 @@ def draw(pyplot, curves, best, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", required=True, help="folder with gemm_configs_rtx3090.csv.gz")
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--seeds", type=int, default=20)

@@ -11,12 +11,12 @@ import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path[:0] = [os.path.join(ROOT, "benchmarks", "cpu"), os.path.join(ROOT, "python")]
-import workloads  # noqa: E402
-from ftuner.study.judges import blocks_of, roofline_us  # noqa: E402, F401
 # Of test/Integration, whose path workloads adds.
-import batches  # noqa: E402
-import kernel_families  # noqa: E402
-import published_kernels  # noqa: E402
+import batches
+import kernel_families
+import published_kernels
+import workloads
+from ftuner.study.judges import blocks_of, roofline_us  # noqa: F401
 
 DATA = os.path.join(ROOT, "benchmarks", "paper", "data")
 #: The eight lengths of all tables of the paper.
@@ -31,8 +31,14 @@ SEARCHES = {
     "near the paper": [KERNELS, "--preset=paper", "--main-axis=dynamic"],
     "roller": [KERNELS, "--strategy=roller"],
 }
-COLOURS = {"vendor": "#000000", "ftuner": "#CC79A7", "haotuner": "#56B4E9", "roller": "#009E73",
-           "default": "#0072B2", "near the paper": "#D55E00"}
+COLOURS = {
+    "vendor": "#000000",
+    "ftuner": "#CC79A7",
+    "haotuner": "#56B4E9",
+    "roller": "#009E73",
+    "default": "#0072B2",
+    "near the paper": "#D55E00",
+}
 
 #: Runs its arguments as a command; the last line of standard error has seconds and KiB.
 TIMED = """
@@ -54,7 +60,12 @@ class Context:
     """What a table is made with: the tools, where files go, and which part of it is asked for."""
 
     def __init__(self, bin_dir, folder, figures, predicted, pyplot, lengths=None):
-        self.bin_dir, self.folder, self.figures, self.predicted = bin_dir, folder, figures, predicted
+        self.bin_dir, self.folder, self.figures, self.predicted = (
+            bin_dir,
+            folder,
+            figures,
+            predicted,
+        )
         self.pyplot, self.lengths = pyplot, lengths
         self.known, self.calibrations = {}, {}
 
@@ -67,7 +78,12 @@ class Context:
             return list(pool.map(function, items))
 
     def command(self, path, device, *arguments):
-        return [os.path.join(self.bin_dir, "ftuner-translate"), path, f"--device={device}", *arguments]
+        return [
+            os.path.join(self.bin_dir, "ftuner-translate"),
+            path,
+            f"--device={device}",
+            *arguments,
+        ]
 
     def write(self, name, text):
         """As the harness of test/Integration, whose functions take a Context in its place."""
@@ -81,18 +97,31 @@ class Context:
         rows = f"{per_length * first} to {per_length * last} step {per_length * step}"
         name = f"dense-{per_length}-{first}-{last}-{step}"
         if weights:
-            rows += " weights [" + ", ".join(f"{per_length * t} : {share!r}" for t, share in weights.items()) + "]"
+            rows += (
+                " weights ["
+                + ", ".join(f"{per_length * t} : {share!r}" for t, share in weights.items())
+                + "]"
+            )
             name += f"-{abs(hash(rows))}"
         return workloads.write(os.path.join(self.folder, name + ".mlir"), f"#ukernel.range<{rows}>")
 
     def batch_matmul(self, product, first, last, step=1, weights=None):
         """A module of 192 products, T = first…last; product: `scores NT`, `scores NN` or `values NN`."""
         kind, layout = product.split()
-        extents = {"b": 192, "m": "T", "n": "T" if kind == "scores" else 64, "k": 64 if kind == "scores" else "T"}
-        model = batches.Batched("bmk", "bkn" if layout == "NN" else "bnk", "bmn", extents, named=layout == "NN")
+        extents = {
+            "b": 192,
+            "m": "T",
+            "n": "T" if kind == "scores" else 64,
+            "k": 64 if kind == "scores" else "T",
+        }
+        model = batches.Batched(
+            "bmk", "bkn" if layout == "NN" else "bnk", "bmn", extents, named=layout == "NN"
+        )
         rows = f"{first} to {last} step {step}"
         if weights:
-            rows += " weights [" + ", ".join(f"{t} : {share!r}" for t, share in weights.items()) + "]"
+            rows += (
+                " weights [" + ", ".join(f"{t} : {share!r}" for t, share in weights.items()) + "]"
+            )
         text = model.text().replace("#ukernel.range<1 to 64>", f"#ukernel.range<{rows}>")
         return self.write(f"batch-{kind}-{layout}-{abs(hash(text))}.mlir", text)
 
@@ -100,8 +129,11 @@ class Context:
         """The explained shapes of a module with one workload; None where no uKernel is feasible."""
         key = (path, device, *arguments)
         if key not in self.known:
-            run = subprocess.run(self.command(path, device, "--ftuner-explain", "--json", *arguments),
-                                 capture_output=True, text=True)
+            run = subprocess.run(
+                self.command(path, device, "--ftuner-explain", "--json", *arguments),
+                capture_output=True,
+                text=True,
+            )
             if run.returncode != 0 and "found no feasible uKernel" not in run.stderr:
                 sys.exit(run.stderr)
             self.known[key] = None
@@ -117,8 +149,11 @@ class Context:
         text = f"Constants of the cost model ([calibrations](calibration.md)): {names}."
         common = [device for device in devices if self.calibrations[device] == "global"]
         if common:
-            text += (" The global constants were fitted to other cards, so predictions are least certain on "
-                     + " and ".join(common) + ".")
+            text += (
+                " The global constants were fitted to other cards, so predictions are least certain on "
+                + " and ".join(common)
+                + "."
+            )
         return text
 
     def dense_shapes(self, device, per_length, search, lengths=None):
@@ -126,7 +161,9 @@ class Context:
         parts = eight(lengths) if lengths else [(1, 128, 1)]
         found = {}
         for first, last, step in parts:
-            shapes = self.explain(self.dense(per_length, first, last, step), device, SEARCHES[search])
+            shapes = self.explain(
+                self.dense(per_length, first, last, step), device, SEARCHES[search]
+            )
             if shapes is None:
                 return None
             found.update({shape["shape"][0] // per_length: shape for shape in shapes})
@@ -140,12 +177,16 @@ class Context:
         return found
 
     def tool(self, name, *arguments):
-        return subprocess.run([os.path.join(self.bin_dir, name), *arguments], capture_output=True, text=True)
+        return subprocess.run(
+            [os.path.join(self.bin_dir, name), *arguments], capture_output=True, text=True
+        )
 
     def published_plans(self, file, lengths):
         """From T to predicted milliseconds on V100 of the kernel that the authors' dispatcher `file` gives to it."""
         with open(published_kernels.CSV, encoding="utf-8", newline="") as rows:
-            kernels = [published_kernels.Kernel(row) for row in csv.DictReader(rows) if row["file"] == file]
+            kernels = [
+                published_kernels.Kernel(row) for row in csv.DictReader(rows) if row["file"] == file
+            ]
         found = {}
         for kernel in kernels:
             for size in kernel.sizes:
@@ -158,9 +199,20 @@ class Context:
         plan = f"<families = [{kernel.family()}], choices = [], general = 0, unaligned_general = 0>"
         name = f"{kernel.label}-{size['T']}".replace(" ", "_")
         planned, problems = kernel_families.form(self, name, kernel.model(whole).text(), plan)
-        sizes = ",".join(f"{symbol}={value}" for symbol, value in published_kernels.sizes_of(whole).items())
-        run = planned and self.tool("ftuner-translate", planned, "--ftuner-explain", "--json", "--device=v100",
-                                    "--cost-model=sia", "--paths=simt", "--strategy=roller", f"--size={sizes}")
+        sizes = ",".join(
+            f"{symbol}={value}" for symbol, value in published_kernels.sizes_of(whole).items()
+        )
+        run = planned and self.tool(
+            "ftuner-translate",
+            planned,
+            "--ftuner-explain",
+            "--json",
+            "--device=v100",
+            "--cost-model=sia",
+            "--paths=simt",
+            "--strategy=roller",
+            f"--size={sizes}",
+        )
         if problems or run.returncode != 0:
             sys.exit("\n".join(problems) or run.stderr)
         return json.loads(run.stdout)["workloads"][0]["shapes"][0]["program"]["predicted_us"]
@@ -170,7 +222,9 @@ class Context:
 
         A small process starts it: the peak of a child counts what its parent had when it forked.
         """
-        run = subprocess.run([sys.executable, "-S", "-c", TIMED, *command], capture_output=True, text=True)
+        run = subprocess.run(
+            [sys.executable, "-S", "-c", TIMED, *command], capture_output=True, text=True
+        )
         if run.returncode != 0:
             sys.exit(run.stderr)
         seconds, kibibytes = run.stderr.splitlines()[-1].split()
@@ -193,12 +247,18 @@ def eight(lengths):
     """Ranges (first, last, step) that hold lengths: those that lie 19 apart in one, 128 by itself."""
     lengths = sorted(lengths)
     apart = [t for t in lengths if (t - 5) % 19 == 0 and t < 128]
-    parts = [(apart[0], apart[-1], 19)] if apart == list(range(apart[0], apart[-1] + 1, 19)) else [(t, t, 1) for t in apart]
+    parts = (
+        [(apart[0], apart[-1], 19)]
+        if apart == list(range(apart[0], apart[-1] + 1, 19))
+        else [(t, t, 1) for t in apart]
+    )
     return parts + [(t, t, 1) for t in lengths if t not in apart]
 
 
 def device_of(name):
-    with open(os.path.join(ROOT, "lib", "Device", "devices", f"{name}.json"), encoding="utf-8") as file:
+    with open(
+        os.path.join(ROOT, "lib", "Device", "devices", f"{name}.json"), encoding="utf-8"
+    ) as file:
         return json.load(file)
 
 
@@ -207,8 +267,12 @@ def traffic_us(device, program, extents):
     m, n, k, *batch = extents
     points = math.prod(batch)
     parts = blocks_of(program, extents)
-    rows, columns = (sum(program["blocks"]) if program["axis"] == axis
-                     else math.ceil(extents[axis] / parts[-1][1]["block_tile"][axis]) for axis in (0, 1))
+    rows, columns = (
+        sum(program["blocks"])
+        if program["axis"] == axis
+        else math.ceil(extents[axis] / parts[-1][1]["block_tile"][axis])
+        for axis in (0, 1)
+    )
     device_bytes = 4 * points * (columns * m * k + rows * k * n + m * n)
     shared_bytes = 0
     for count, ukernel in parts:
@@ -254,7 +318,9 @@ def table(header, rows):
 def source_line(name, keys, of=""):
     """The line before a table that says where its columns `paper …` come from; a test reads it."""
     keys = ", ".join(f"`{key}`" for key in keys)
-    return f"Columns with *paper*: [{name}](../benchmarks/paper/data/{name}) by {keys}" + (f" of each `{of}`." if of else ".")
+    return f"Columns with *paper*: [{name}](../benchmarks/paper/data/{name}) by {keys}" + (
+        f" of each `{of}`." if of else "."
+    )
 
 
 def listed(numbers):

@@ -54,30 +54,51 @@ def write_page(path, made):
             known = sections_of(file.read())
     known.update(made)
     names = ", ".join(f"`{name}`" for name in SECTIONS)
-    parts = [HEAD.format(names=names)] + [f"## {title}\n\n{known[title]}" for title, _ in SECTIONS.values() if title in known]
+    parts = [HEAD.format(names=names)] + [
+        f"## {title}\n\n{known[title]}" for title, _ in SECTIONS.values() if title in known
+    ]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n\n".join(parts) + "\n")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=table_tools.workloads.BIN)
-    parser.add_argument("--only", choices=SECTIONS, metavar="NAME", help="one of " + ", ".join(SECTIONS))
+    parser.add_argument(
+        "--only", choices=SECTIONS, metavar="NAME", help="one of " + ", ".join(SECTIONS)
+    )
     parser.add_argument("--out", default=os.path.join(table_tools.ROOT, "docs", "paper-tables.md"))
     parser.add_argument("--figures", default=os.path.join(table_tools.ROOT, "docs", "figures"))
-    parser.add_argument("--predicted", default=os.path.join(table_tools.ROOT, "benchmarks", "paper", "predicted"))
-    parser.add_argument("--lengths", metavar="T,T", help="a rehearsal with these of the eight T, on V100 alone and "
-                        "without figures; needs --out and --predicted elsewhere")
+    parser.add_argument(
+        "--predicted", default=os.path.join(table_tools.ROOT, "benchmarks", "paper", "predicted")
+    )
+    parser.add_argument(
+        "--lengths",
+        metavar="T,T",
+        help="a rehearsal with these of the eight T, on V100 alone and "
+        "without figures; needs --out and --predicted elsewhere",
+    )
     options = parser.parse_args()
     lengths = tuple(map(int, options.lengths.split(","))) if options.lengths else None
-    if lengths and (options.out == parser.get_default("out") or options.predicted == parser.get_default("predicted")):
+    if lengths and (
+        options.out == parser.get_default("out")
+        or options.predicted == parser.get_default("predicted")
+    ):
         parser.error("--lengths: expected --out and --predicted")
     if lengths and not set(lengths) <= set(table_tools.LENGTHS):
         parser.error(f"--lengths: expected some of {table_tools.LENGTHS}, but got {lengths}")
     os.makedirs(options.predicted, exist_ok=True)
-    pyplot = None if lengths else table_tools.workloads.load_pyplot(os.path.join(options.figures, "paper-dense.svg"))
+    pyplot = (
+        None
+        if lengths
+        else table_tools.workloads.load_pyplot(os.path.join(options.figures, "paper-dense.svg"))
+    )
     with tempfile.TemporaryDirectory() as folder:
-        context = table_tools.Context(options.bin_dir, folder, options.figures, options.predicted, pyplot, lengths)
+        context = table_tools.Context(
+            options.bin_dir, folder, options.figures, options.predicted, pyplot, lengths
+        )
         for name in [options.only] if options.only else SECTIONS:
             title, make = SECTIONS[name]
             print(title, file=sys.stderr, flush=True)

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TESTS = os.path.join(ROOT, "test", "Integration")
 sys.path[:0] = [TESTS, os.path.join(ROOT, "benchmarks", "cpu")]
-import batches  # noqa: E402
-import dense_full_size  # noqa: E402
-import dense_sweep  # noqa: E402
-import harness  # noqa: E402
-import kernel_families  # noqa: E402
-import kernel_quality  # noqa: E402
-import library  # noqa: E402
-import models  # noqa: E402
-import random_modules  # noqa: E402
-import roundings  # noqa: E402
-import workloads  # noqa: E402
+import batches
+import dense_full_size
+import dense_sweep
+import harness
+import kernel_families
+import kernel_quality
+import library
+import models
+import random_modules
+import roundings
+import workloads
 
 # Of five generations, with and without asynchronous copies.
 DEVICES = ("v100", "t4", "a100", "h200", "b200")
@@ -31,7 +31,12 @@ DEVICES = ("v100", "t4", "a100", "h200", "b200")
 TEST_DEVICES = ("h200", "t4")
 RANDOM_MODULES = range(1, 25)
 # Folders of modules that are tests of their own.
-MODULE_FOLDERS = ("test/tools/Inputs", "test/tools/ftuner-run", "test/tools/ftuner-translate", "test/Target")
+MODULE_FOLDERS = (
+    "test/tools/Inputs",
+    "test/tools/ftuner-run",
+    "test/tools/ftuner-translate",
+    "test/Target",
+)
 # Beside the default search, which all other cases run.
 SEARCHES = {
     "roller": ["--strategy=roller"],
@@ -58,6 +63,7 @@ class Case:
     name: a file's name without its ending. description: of the device, where it is
     no built-in one. flags: of ftuner-translate. assembles: whether ptxas may be found.
     """
+
     name: str
     text: str
     device: str
@@ -68,7 +74,13 @@ class Case:
 
 def case(label, text, device, *flags, **keywords):
     label = label.replace("·", "").replace("=", "")
-    return Case(re.sub(r"[^\w.-]+", "_", f"{label}_{device}").lower(), text, device, tuple(flags), **keywords)
+    return Case(
+        re.sub(r"[^\w.-]+", "_", f"{label}_{device}").lower(),
+        text,
+        device,
+        tuple(flags),
+        **keywords,
+    )
 
 
 def read(path):
@@ -94,12 +106,23 @@ def products():
     """Dense and BatchMatmul of the paper, attention's two products."""
     for device in DEVICES:
         for label, rows in workloads.RANGES.items():
-            yield case(f"dense {label}", text_of(workloads.write, rows, epilogue="bias_gelu"), device)
+            yield case(
+                f"dense {label}", text_of(workloads.write, rows, epilogue="bias_gelu"), device
+            )
         heads = {"b": "B", "h": 12, "m": "S", "n": "T", "k": 64}
-        yield case("attention scores", batches.Batched("bmhk", "bnhk", "bhmn", heads, batch=2, scale=True,
-                                                       extras=("bn",)).text(), device)
+        yield case(
+            "attention scores",
+            batches.Batched(
+                "bmhk", "bnhk", "bhmn", heads, batch=2, scale=True, extras=("bn",)
+            ).text(),
+            device,
+        )
         values = {"b": "B", "h": 12, "m": "S", "n": 64, "k": "T"}
-        yield case("attention values", batches.Batched("bhmk", "bkhn", "bmhn", values, batch=2).text(), device)
+        yield case(
+            "attention values",
+            batches.Batched("bhmk", "bkhn", "bmhn", values, batch=2).text(),
+            device,
+        )
     for device in ("v100", "h200"):
         yield case("batch matmul", text_of(workloads.write_batch_matmul), device)
 
@@ -111,8 +134,14 @@ def searches():
         yield case(f"search {label} dense", dense.text(), "h200", *flags)
         if label != "exhaustive":
             yield case(f"search {label} batches", scores.text(), "v100", *flags)
-    yield case("ptxas feedback", models.Matmul(n=512, k=256).text(), "a100", "--ptxas-feedback", "--max-kernels=4",
-               assembles=True)
+    yield case(
+        "ptxas feedback",
+        models.Matmul(n=512, k=256).text(),
+        "a100",
+        "--ptxas-feedback",
+        "--max-kernels=4",
+        assembles=True,
+    )
 
 
 def of_integration_tests():
@@ -121,27 +150,62 @@ def of_integration_tests():
     for index, (label, model, _) in enumerate(batches.group()):
         yield case(f"batches {label}", model.text(), TEST_DEVICES[index % 2])
     for device, cost_model, transposed, rows, n, k, _ in kernel_quality.CORNERS:
-        model = models.Matmul(m="M", n=n, k=k, transpose_a=transposed[0] == "T", transpose_b=transposed[1] == "T",
-                              ranges={"M": rows})
-        yield case(f"corner {transposed} {n} {k} {cost_model}", model.text(), device, f"--cost-model={cost_model}")
+        model = models.Matmul(
+            m="M",
+            n=n,
+            k=k,
+            transpose_a=transposed[0] == "T",
+            transpose_b=transposed[1] == "T",
+            ranges={"M": rows},
+        )
+        yield case(
+            f"corner {transposed} {n} {k} {cost_model}",
+            model.text(),
+            device,
+            f"--cost-model={cost_model}",
+        )
     for device in kernel_quality.ODD_DEVICES:
         n, k = kernel_quality.ODD_SIZES
-        yield case("odd sizes", models.Matmul(m="M", n=n, k=k, transpose_b=True, epilogue="bias_gelu").text(), device)
+        yield case(
+            "odd sizes",
+            models.Matmul(m="M", n=n, k=k, transpose_b=True, epilogue="bias_gelu").text(),
+            device,
+        )
     for device in ("rtx3090", "orin-nano", "p4", "k80"):
-        yield case("dense NT", text_of(workloads.write, workloads.RANGES["M = T"], transpose_b=True), device)
+        yield case(
+            "dense NT",
+            text_of(workloads.write, workloads.RANGES["M = T"], transpose_b=True),
+            device,
+        )
     yield case("library chain", library.CHAIN, "h200")
     yield case("library sizes", library.SIZES, "h200")
     for index in range(6):
         kinds = {f"%{kind}": (kind, roundings.np.zeros(1)) for kind in roundings.TYPES}
         chain = roundings.Chain(random.Random(roundings.SEED + index), kinds, roundings.LENGTH)
-        yield case(f"roundings chain {index}", chain.function("f", False) + chain.function("g", True), "h200")
+        yield case(
+            f"roundings chain {index}",
+            chain.function("f", False) + chain.function("g", True),
+            "h200",
+        )
     for narrow in ("f16", "bf16"):
         for operand in ("f32", "f16"):
-            fill = {"name": "f", "operand": operand, "narrow": narrow, "identity": roundings.IDENTITY}
-            text = roundings.PRODUCT.format(body=roundings.ROUNDED.format(narrow=narrow),
-                                            widen=roundings.WIDENED.format(narrow=narrow), **fill)
+            fill = {
+                "name": "f",
+                "operand": operand,
+                "narrow": narrow,
+                "identity": roundings.IDENTITY,
+            }
+            text = roundings.PRODUCT.format(
+                body=roundings.ROUNDED.format(narrow=narrow),
+                widen=roundings.WIDENED.format(narrow=narrow),
+                **fill,
+            )
             yield case(f"roundings product {operand} {narrow}", text, "h200")
-        yield case(f"roundings sums {narrow}", roundings.SUMS.format(narrow=narrow, identity=roundings.IDENTITY), "h200")
+        yield case(
+            f"roundings sums {narrow}",
+            roundings.SUMS.format(narrow=narrow, identity=roundings.IDENTITY),
+            "h200",
+        )
     for seed in RANDOM_MODULES:
         module = random_modules.Module(seed)
         yield case(f"random {seed}", module.text, module.device)
@@ -165,20 +229,40 @@ def with_given_plans(bin_dir, only):
     family = kernel_families.family
     for index, (label, parts) in enumerate(pairs):
         device = TEST_DEVICES[index % 2]
-        yield given(f"given {label}", models.Matmul(n=64, k=48, epilogue="bias_n"), device,
-                    [family(parts, 2, 4), family(parts[-1:], 2, 1)])
-        yield given(f"given {label} odd", models.Matmul(n=61, k=37, transpose_b=True, epilogue="residual"), device,
-                    [family(parts)])
-        yield given(f"given {label} balanced", models.Matmul(n="N", k=17), device,
-                    [family(parts, balanced=7), family(parts[-1:])])
+        yield given(
+            f"given {label}",
+            models.Matmul(n=64, k=48, epilogue="bias_n"),
+            device,
+            [family(parts, 2, 4), family(parts[-1:], 2, 1)],
+        )
+        yield given(
+            f"given {label} odd",
+            models.Matmul(n=61, k=37, transpose_b=True, epilogue="residual"),
+            device,
+            [family(parts)],
+        )
+        yield given(
+            f"given {label} balanced",
+            models.Matmul(n="N", k=17),
+            device,
+            [family(parts, balanced=7), family(parts[-1:])],
+        )
     for index, (label, model, _) in enumerate(batches.group()):
         parts = pairs[index % len(pairs)][1]
-        yield given(f"given batches {label}", model, TEST_DEVICES[index % 2],
-                    [family(parts, batch_axes=model.batch_axes())])
+        yield given(
+            f"given batches {label}",
+            model,
+            TEST_DEVICES[index % 2],
+            [family(parts, batch_axes=model.batch_axes())],
+        )
     description = read(dense_full_size.made_up_device(run))
     for label, rows in workloads.RANGES.items():
-        yield case(f"dense {label}", text_of(workloads.write, rows, epilogue="bias_gelu"), "made-up",
-                   description=description)
+        yield case(
+            f"dense {label}",
+            text_of(workloads.write, rows, epilogue="bias_gelu"),
+            "made-up",
+            description=description,
+        )
 
 
 def of_other_tests():
@@ -191,7 +275,9 @@ def of_other_tests():
             text = read(os.path.join(ROOT, folder, file)) if file.endswith(".mlir") else ""
             for part in text.split("\n// -----"):
                 function = re.search(r"^\s*func\.func @(\w+)", part, re.MULTILINE)
-                if function and not re.search(r"#ukernel\.(?!range)|\bukernel\.(?!shape|symbols)", part):
+                if function and not re.search(
+                    r"#ukernel\.(?!range)|\bukernel\.(?!shape|symbols)", part
+                ):
                     yield case(f"lit {file[:-5]} {function.group(1)}", part, "h200")
 
 
@@ -200,8 +286,14 @@ def all_cases(bin_dir, only=""):
 
     bin_dir: programs that form the workloads of given plans.
     """
-    found = [*examples(), *products(), *searches(), *of_integration_tests(), *with_given_plans(bin_dir, only),
-             *of_other_tests()]
+    found = [
+        *examples(),
+        *products(),
+        *searches(),
+        *of_integration_tests(),
+        *with_given_plans(bin_dir, only),
+        *of_other_tests(),
+    ]
     names = [one.name for one in found]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:

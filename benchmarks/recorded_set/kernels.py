@@ -8,8 +8,10 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "Integration"))
-import ptx  # noqa: E402
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "Integration")
+)
+import ptx
 
 ENTRY = re.compile(r"^(?:\.visible )?\.entry ([\w$]+)\(", re.MULTILINE)
 # Older processors are not known to current versions of ptxas.
@@ -19,6 +21,7 @@ LEAST_ARCHITECTURE = 75
 @dataclass(frozen=True)
 class Kernel:
     """name: its entry. text: its PTX, canonical where `of_text` made it."""
+
     name: str
     text: str
 
@@ -31,19 +34,31 @@ def of_text(text):
     """
     head, kernels = split(text)
     symbols = {}
-    for declared in re.findall(r"^\s*\.(?:visible |extern )*\.?(?:shared|global|const|func)\b[^;({=\n]*?"
-                               r"([A-Za-z_$][\w$]*)(?:\[\d*\])*(?: =.*)?[;(]", text, re.MULTILINE):
+    for declared in re.findall(
+        r"^\s*\.(?:visible |extern )*\.?(?:shared|global|const|func)\b[^;({=\n]*?"
+        r"([A-Za-z_$][\w$]*)(?:\[\d*\])*(?: =.*)?[;(]",
+        text,
+        re.MULTILINE,
+    ):
         symbols.setdefault(declared, f"<symbol {len(symbols)}>")
-    known = re.compile(r"(?<![\w$])(" + "|".join(map(re.escape, symbols)) + r")(?![\w$])") if symbols else None
+    known = (
+        re.compile(r"(?<![\w$])(" + "|".join(map(re.escape, symbols)) + r")(?![\w$])")
+        if symbols
+        else None
+    )
 
     def rename(body, name=None):
         if name:
-            body = re.sub(rf"(?<![\w$]){re.escape(name)}(_param_\d+)?(?![\w$])", r"<kernel>\1", body)
+            body = re.sub(
+                rf"(?<![\w$]){re.escape(name)}(_param_\d+)?(?![\w$])", r"<kernel>\1", body
+            )
         if known:
             body = known.sub(lambda found: symbols[found.group(1)], body)
         return re.sub(r"\$L__BB\d+_", "$L__BB_", body)
 
-    return rename(head), [Kernel(kernel.name, rename(kernel.text, kernel.name)) for kernel in kernels]
+    return rename(head), [
+        Kernel(kernel.name, rename(kernel.text, kernel.name)) for kernel in kernels
+    ]
 
 
 def split(text):
@@ -53,14 +68,17 @@ def split(text):
     lines = [line for line in lines if not re.match(r"\s*// (\.globl|-- Begin|-- End)", line)]
     text = "".join(lines)
     starts = [found.start() for found in ENTRY.finditer(text)]
-    kernels = [Kernel(ENTRY.match(text[start:end]).group(1), text[start:end].strip() + "\n")
-               for start, end in zip(starts, [*starts[1:], len(text)])]
-    return text[:starts[0]] if starts else text, kernels
+    kernels = [
+        Kernel(ENTRY.match(text[start:end]).group(1), text[start:end].strip() + "\n")
+        for start, end in zip(starts, [*starts[1:], len(text)])
+    ]
+    return text[: starts[0]] if starts else text, kernels
 
 
 @dataclass(frozen=True)
 class Assembled:
     """What ptxas made of a kernel: registers of a thread, bytes of spills, instructions."""
+
     registers: int
     spilled: int
     instructions: int
@@ -74,11 +92,14 @@ def _instructions(cubin):
     """Instructions in the sections .text of an ELF file; they have 16 bytes each."""
     (offset,) = struct.unpack_from("<Q", cubin, 40)
     size, count, names = struct.unpack_from("<HHH", cubin, 58)
-    sections = [struct.unpack_from("<IIQQQQ", cubin, offset + index * size) for index in range(count)]
+    sections = [
+        struct.unpack_from("<IIQQQQ", cubin, offset + index * size) for index in range(count)
+    ]
     start = sections[names][4]
 
     def name(section):
-        return cubin[start + section[0]:cubin.index(b"\0", start + section[0])]
+        return cubin[start + section[0] : cubin.index(b"\0", start + section[0])]
+
     return sum(section[5] // 16 for section in sections if name(section).startswith(b".text"))
 
 
@@ -93,11 +114,17 @@ def assemble(head, kernel):
         source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
         with open(source, "w", encoding="utf-8") as file:
             file.write(head + kernel.text)
-        run = subprocess.run([ptxas, "-v", f"-arch=sm_{number}{target.group(2)}", source, "-o", cubin],
-                             capture_output=True, text=True)
+        run = subprocess.run(
+            [ptxas, "-v", f"-arch=sm_{number}{target.group(2)}", source, "-o", cubin],
+            capture_output=True,
+            text=True,
+        )
         if run.returncode != 0:
             raise RuntimeError(run.stderr.strip())
         with open(cubin, "rb") as file:
             instructions = _instructions(file.read())
-    return Assembled(int(re.search(r"Used (\d+) registers", run.stderr).group(1)),
-                     int(re.search(r"(\d+) bytes spill stores", run.stderr).group(1)), instructions)
+    return Assembled(
+        int(re.search(r"Used (\d+) registers", run.stderr).group(1)),
+        int(re.search(r"(\d+) bytes spill stores", run.stderr).group(1)),
+        instructions,
+    )

@@ -23,7 +23,9 @@ def _parts(family, known):
     (parts,) = _take(family, ["ukernels"])
     for part in parts:
         if part.keys() != known:
-            raise ValueError(f"expected the keys {', '.join(sorted(known))} of a uKernel, but got {', '.join(part)}")
+            raise ValueError(
+                f"expected the keys {', '.join(sorted(known))} of a uKernel, but got {', '.join(part)}"
+            )
     return parts
 
 
@@ -55,7 +57,9 @@ def family_with_schedule(family):
         threads = schedule.pop(name, None)
         for part in parts if threads is not None else []:
             if part["block_tile"][index] != threads * part["register_tile"][index]:
-                raise ValueError(f"{name} {threads} does not fit the tiles {part['block_tile']} and {part['register_tile']}")
+                raise ValueError(
+                    f"{name} {threads} does not fit the tiles {part['block_tile']} and {part['register_tile']}"
+                )
     return {
         "path": path,
         "block_tiles": [part["block_tile"] for part in parts],
@@ -69,15 +73,22 @@ def family_with_schedule(family):
 
 #: (keys that families of a format have, and nothing else has; their canonical form). A function
 #: takes what it reads out of the object; what it leaves is compared as it is.
-FAMILIES = [({"path", "ukernels", "stages"}, family_with_tiles),
-            ({"path", "ukernels", "schedule"}, family_with_schedule)]
+FAMILIES = [
+    ({"path", "ukernels", "stages"}, family_with_tiles),
+    ({"path", "ukernels", "schedule"}, family_with_schedule),
+]
 
 #: Versions of the format that these are.
 VERSIONS = (2, 3, 4, 5)
 
 #: Fields of schedules up to version 4, their names since, and by how much a value was greater.
-RENAMED_FIELDS = {"groups_m": ("warpgroups_m", 0), "groups_n": ("warpgroups_n", 0), "producers": ("producer_warpgroups", 0),
-                  "tensor_maps": ("tma", 0), "turns": ("ping_pong", 1)}
+RENAMED_FIELDS = {
+    "groups_m": ("warpgroups_m", 0),
+    "groups_n": ("warpgroups_n", 0),
+    "producers": ("producer_warpgroups", 0),
+    "tensor_maps": ("tma", 0),
+    "turns": ("ping_pong", 1),
+}
 
 #: Keys that a newer version has instead of an older one's.
 RENAMED_KEYS = {"fallback_family": "unaligned_general_family"}
@@ -114,8 +125,11 @@ def names_of(manifest):
 
 def _parameters(parameters):
     """Whole scalars, and the part last, as from version 4 on."""
-    whole = [{**one, "kind": "scalar"} if one["kind"] == "scalar_low" else one
-             for one in parameters if one["kind"] != "scalar_high"]
+    whole = [
+        {**one, "kind": "scalar"} if one["kind"] == "scalar_low" else one
+        for one in parameters
+        if one["kind"] != "scalar_high"
+    ]
     return sorted(whole, key=lambda one: one["kind"] == "part")
 
 
@@ -123,8 +137,10 @@ def canonical(manifest):
     """What two manifests of the same plans and kernels have in common."""
     version = manifest["format_version"]
     if version not in VERSIONS:
-        raise ValueError(f"no canonical form of format version {version}: "
-                         "add it to FAMILIES and VERSIONS in benchmarks/recorded_set/manifests.py")
+        raise ValueError(
+            f"no canonical form of format version {version}: "
+            "add it to FAMILIES and VERSIONS in benchmarks/recorded_set/manifests.py"
+        )
     result = _rebuild(manifest, names_of(manifest))
     for kernel in result["kernels"]:
         if "parameters" in kernel:

@@ -30,7 +30,12 @@ import kernels
 import manifests
 
 OUTPUTS = {"ptx": "--ftuner-to-ptx", "json": "--ftuner-to-manifest"}
-HIDDEN = {"PATH": "/nonexistent", "CUDA_HOME": "/nonexistent", "CUDA_PATH": "/nonexistent", "CUDA_ROOT": "/nonexistent"}
+HIDDEN = {
+    "PATH": "/nonexistent",
+    "CUDA_HOME": "/nonexistent",
+    "CUDA_PATH": "/nonexistent",
+    "CUDA_ROOT": "/nonexistent",
+}
 
 
 def write(path, text):
@@ -49,12 +54,28 @@ def translate(one, options):
     for ending, flag in OUTPUTS.items():
         # The module's name is in the manifest: where operators are.
         run = subprocess.run(
-            [options.translate, source, flag, f"--device={device}", *one.flags, "-o", f"{one.name}.{ending}"],
-            cwd=options.out, capture_output=True, text=True, env={**os.environ, **({} if one.assembles else HIDDEN)})
+            [
+                options.translate,
+                source,
+                flag,
+                f"--device={device}",
+                *one.flags,
+                "-o",
+                f"{one.name}.{ending}",
+            ],
+            cwd=options.out,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **({} if one.assembles else HIDDEN)},
+        )
         if run.returncode < 0:
-            raise RuntimeError(f"{one.name}: the program died of signal {-run.returncode}: {run.stderr}")
+            raise RuntimeError(
+                f"{one.name}: the program died of signal {-run.returncode}: {run.stderr}"
+            )
         if run.returncode != 0:
-            entry["refused"] = next((line for line in run.stderr.splitlines() if "error:" in line), run.stderr.strip())
+            entry["refused"] = next(
+                (line for line in run.stderr.splitlines() if "error:" in line), run.stderr.strip()
+            )
             break
     entry["seconds"] = round(time.monotonic() - began, 2)
     return entry
@@ -86,9 +107,15 @@ def record(options):
             one = running[done]
             entries[one.name] = done.result()
             refused = entries[one.name]["refused"]
-            print(f"[{len(entries)}/{len(chosen)}] {one.name} {entries[one.name]['seconds']} s"
-                  + (f" refused: {refused}" if refused else ""), flush=True)
-    write(os.path.join(options.out, "record.json"), json.dumps({one.name: entries[one.name] for one in chosen}, indent=1))
+            print(
+                f"[{len(entries)}/{len(chosen)}] {one.name} {entries[one.name]['seconds']} s"
+                + (f" refused: {refused}" if refused else ""),
+                flush=True,
+            )
+    write(
+        os.path.join(options.out, "record.json"),
+        json.dumps({one.name: entries[one.name] for one in chosen}, indent=1),
+    )
     refused = sum(entry["refused"] is not None for entry in entries.values())
     print(f"recorded {len(entries)} cases in {options.out}, {refused} of them refused")
 
@@ -126,8 +153,10 @@ class Comparison:
     def run(self, before, after):
         """before, after: entries of the records."""
         if (before["refused"] is None) != (after["refused"] is None):
-            self.problems.append(f"refused {'after' if after['refused'] else 'before'}: "
-                                 f"{after['refused'] or before['refused']}")
+            self.problems.append(
+                f"refused {'after' if after['refused'] else 'before'}: "
+                f"{after['refused'] or before['refused']}"
+            )
         elif before["refused"] is None:
             self.compare_ptx()
             self.compare_manifests()
@@ -138,7 +167,9 @@ class Comparison:
             self.notes.append(f"the flags differ: {before['flags']} and {after['flags']}")
 
     def read(self, ending):
-        return [read(folder, self.name + ending) for folder in (self.options.before, self.options.after)]
+        return [
+            read(folder, self.name + ending) for folder in (self.options.before, self.options.after)
+        ]
 
     def compare_ptx(self):
         texts = self.read(".ptx")
@@ -151,7 +182,8 @@ class Comparison:
         if len(before) != len(after):
             self.problems.append(f"{len(before)} and {len(after)} kernels")
         elif [kernel.text for kernel in before] != [kernel.text for kernel in after] and (
-                sorted(kernel.text for kernel in before) == sorted(kernel.text for kernel in after)):
+            sorted(kernel.text for kernel in before) == sorted(kernel.text for kernel in after)
+        ):
             self.problems.append("kernels in another order")
             return
         originals = [kernels.split(text) for text in texts]
@@ -159,7 +191,9 @@ class Comparison:
             if kernel.text == new.text:
                 continue
             problem = f"kernel {kernel.name}: {difference_of_text(kernel.text, new.text)}"
-            is_equal, assembled = self.assemble(originals, index) if self.options.ptxas else (False, "")
+            is_equal, assembled = (
+                self.assemble(originals, index) if self.options.ptxas else (False, "")
+            )
             if is_equal and self.options.tolerate_equal_code:
                 self.notes.append(problem + assembled)
             else:
@@ -204,7 +238,7 @@ def compare(options):
         differing += bool(one.problems)
         if one.problems or one.notes or options.verbose:
             print(f"{'DIFFERENT' if one.problems else 'identical'} {name}")
-        for problem in one.problems[:options.most]:
+        for problem in one.problems[: options.most]:
             print(f"    {problem}")
         if len(one.problems) > options.most:
             print(f"    and {len(one.problems) - options.most} more differences")
@@ -215,26 +249,35 @@ def compare(options):
         print(f"DIFFERENT {name}\n    only after")
     differing += len(new)
     total = len(names) + len(new)
-    print(f"{total - differing} of {total} cases identical ({kernel_count} kernels; {refused} refused by both), "
-          f"{differing} different")
+    print(
+        f"{total - differing} of {total} cases identical ({kernel_count} kernels; {refused} refused by both), "
+        f"{differing} different"
+    )
     sys.exit(1 if differing or not total else 0)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("record", help="translate every module of the set")
     one.add_argument("--bin-dir", required=True, help="folder of the programs")
     one.add_argument("--out", required=True, help="folder of the record")
     one.add_argument("--jobs", type=int, default=2, help="programs at a time")
-    one.add_argument("--overwrite", action="store_true", help="replace the record that the folder holds")
+    one.add_argument(
+        "--overwrite", action="store_true", help="replace the record that the folder holds"
+    )
     one.set_defaults(run=record)
     other = commands.add_parser("compare", help="tell what differs between two records")
     other.add_argument("before")
     other.add_argument("after")
     other.add_argument("--ptxas", action="store_true", help="assemble kernels that differ")
-    other.add_argument("--tolerate-equal-code", action="store_true",
-                       help="with --ptxas: kernels of equal registers and instructions are listed, but do not count")
+    other.add_argument(
+        "--tolerate-equal-code",
+        action="store_true",
+        help="with --ptxas: kernels of equal registers and instructions are listed, but do not count",
+    )
     other.add_argument("--most", type=int, default=3, help="differences to print of a case")
     other.add_argument("--verbose", action="store_true", help="print identical cases too")
     other.set_defaults(run=compare)

@@ -49,8 +49,19 @@ def draw(options, folder):
     program = os.path.join(options.bin_dir, "register_model")
     if not os.path.exists(program):
         sys.exit(f"{program} is missing: ninja -C build/release register_model")
-    run = subprocess.run([program, options.path, options.kind, str(options.seed), str(options.count), folder,
-                          *options.devices.split(",")], capture_output=True, text=True)
+    run = subprocess.run(
+        [
+            program,
+            options.path,
+            options.kind,
+            str(options.seed),
+            str(options.count),
+            folder,
+            *options.devices.split(","),
+        ],
+        capture_output=True,
+        text=True,
+    )
     if run.returncode != 0:
         sys.exit(run.stderr)
     kernels = [json.loads(line) for line in run.stdout.splitlines()]
@@ -78,7 +89,7 @@ def main_loop(text, path):
             opcodes.append(found.group(1))
             target = re.search(r"`\(([^)]+)\)", found.group(2))
             if opcodes[-1].startswith("BRA") and target and target.group(1) in labels:
-                body = opcodes[labels[target.group(1)]:]
+                body = opcodes[labels[target.group(1)] :]
                 if best is None or multiplications(body, path) > multiplications(best, path):
                     best = body
     return best
@@ -91,8 +102,11 @@ def spilled_with(kernel, most):
     name = f"{kernel['ptx']}.{most}"
     with open(name, "w", encoding="utf-8") as file:
         file.write(text)
-    run = subprocess.run(["ptxas", "-v", f"-arch={kernel['arch']}", name, "-o", os.devnull],
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        ["ptxas", "-v", f"-arch={kernel['arch']}", name, "-o", os.devnull],
+        capture_output=True,
+        text=True,
+    )
     os.remove(name)
     if run.returncode != 0:
         raise RuntimeError(f"{kernel['kernel']}: {run.stderr}")
@@ -117,8 +131,11 @@ def assemble(kernel, options):
     """Adds registers, spilled bytes and, with nvdisasm, instructions that do not multiply."""
     path, nvdisasm = options.path, options.nvdisasm
     cubin = kernel["ptx"] + ".cubin"
-    run = subprocess.run(["ptxas", "-v", f"-arch={kernel['arch']}", kernel["ptx"], "-o", cubin],
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        ["ptxas", "-v", f"-arch={kernel['arch']}", kernel["ptx"], "-o", cubin],
+        capture_output=True,
+        text=True,
+    )
     if run.returncode != 0:
         raise RuntimeError(f"{kernel['kernel']}: {run.stderr}")
     kernel["registers"] = int(re.search(r"Used (\d+) registers", run.stderr).group(1))
@@ -152,31 +169,41 @@ def report_spills(kernels):
         spill = [k for k in group if k["spilled"]]
         other = [k for k in group if not k["spilled"]]
         refused = [sum(k["spill_free"] > k["limit"] for k in part) for part in (spill, other)]
-        print(f"| {arch} | {len(group)} | {len(spill)} | {refused[0]} | {len(other)} "
-              f"| {refused[1]} ({100 * refused[1] / max(len(other), 1):.0f} %) |")
+        print(
+            f"| {arch} | {len(group)} | {len(spill)} | {refused[0]} | {len(other)} "
+            f"| {refused[1]} ({100 * refused[1] / max(len(other), 1):.0f} %) |"
+        )
     missed = [k for k in kernels if k["spilled"] and k["spill_free"] <= k["limit"]]
     for kernel in missed:
-        print(f"\nmissed: {kernel['arch']} {kernel['kernel']}: spills {kernel['spilled']} bytes, "
-              f"estimate {kernel['spill_free']} of {kernel['limit']}")
+        print(
+            f"\nmissed: {kernel['arch']} {kernel['kernel']}: spills {kernel['spilled']} bytes, "
+            f"estimate {kernel['spill_free']} of {kernel['limit']}"
+        )
 
 
 def report_asked(kernels):
     asked = [k for k in kernels if k.get("asked", 1) > 1 and k["spill_free"] <= k["limit"]]
     if asked:
-        print(f"\nOf {len(asked)} legal kernels that ask for several blocks of an SM, "
-              f"{sum(k['spilled'] > 0 for k in asked)} spill.")
+        print(
+            f"\nOf {len(asked)} legal kernels that ask for several blocks of an SM, "
+            f"{sum(k['spilled'] > 0 for k in asked)} spill."
+        )
 
 
 def report_registers(kernels):
     fitting = [k for k in kernels if k["spill_free"] <= k["limit"]]
-    pairs = [(blocks_of_registers(k, int(k["taken"])), blocks_of_registers(k, k["registers"]))
-             for k in fitting]
+    pairs = [
+        (blocks_of_registers(k, int(k["taken"])), blocks_of_registers(k, k["registers"]))
+        for k in fitting
+    ]
     right = sum(a == b for a, b in pairs)
     mean = statistics.mean(a / b for a, b in pairs if b)
     error = statistics.median(abs(k["taken"] - k["registers"]) for k in fitting)
-    print(f"\nOf {len(fitting)} kernels that are legal, the registers that the model expects differ "
-          f"by {error:.0f} in the median from those that ptxas takes; the blocks on an SM are "
-          f"the same for {100 * right / len(fitting):.0f} %, their mean ratio is {mean:.2f}.")
+    print(
+        f"\nOf {len(fitting)} kernels that are legal, the registers that the model expects differ "
+        f"by {error:.0f} in the median from those that ptxas takes; the blocks on an SM are "
+        f"the same for {100 * right / len(fitting):.0f} %, their mean ratio is {mean:.2f}."
+    )
 
 
 def report_least(kernels):
@@ -184,9 +211,11 @@ def report_least(kernels):
     if not known:
         return
     excess = sorted(k["spill_free"] - k["least"] for k in known)
-    print(f"\nOf {len(known)} kernels that do not spill the estimate exceeds the least registers with which they do not "
-          f"by {statistics.median(excess):.0f} in the median, {excess[len(excess) // 10]} to "
-          f"{excess[-1 - len(excess) // 10]} for eight in ten, at least by {excess[0]}.")
+    print(
+        f"\nOf {len(known)} kernels that do not spill the estimate exceeds the least registers with which they do not "
+        f"by {statistics.median(excess):.0f} in the median, {excess[len(excess) // 10]} to "
+        f"{excess[-1 - len(excess) // 10]} for eight in ten, at least by {excess[0]}."
+    )
 
 
 def report_instructions(kernels):
@@ -196,36 +225,51 @@ def report_instructions(kernels):
     errors = [abs(k["other"] - k["observed_other"]) for k in seen]
     ratios = sorted(k["other"] / k["observed_other"] for k in seen)
     typical = statistics.median(k["observed_other"] for k in seen)
-    print(f"\nOf {len(seen)} main loops, instructions beside multiplications that the model expects differ by "
-          f"{statistics.median(errors):.0f} of {typical:.0f} for a warp in the median; expected over "
-          f"observed is {ratios[len(ratios) // 2]:.2f} in the median, "
-          f"{ratios[len(ratios) // 10]:.2f} to {ratios[-1 - len(ratios) // 10]:.2f} "
-          f"for eight in ten.")
+    print(
+        f"\nOf {len(seen)} main loops, instructions beside multiplications that the model expects differ by "
+        f"{statistics.median(errors):.0f} of {typical:.0f} for a warp in the median; expected over "
+        f"observed is {ratios[len(ratios) // 2]:.2f} in the median, "
+        f"{ratios[len(ratios) // 10]:.2f} to {ratios[-1 - len(ratios) // 10]:.2f} "
+        f"for eight in ten."
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--path", choices=sorted(MULTIPLY), default="simt")
-    parser.add_argument("--kind", choices=("plain", "staged", "batches"), default="plain",
-                        help="staged: most copies pass through registers (single elements, prologues), more sizes are "
-                        "dynamic, more factors across k, some blocks of slices of k")
+    parser.add_argument(
+        "--kind",
+        choices=("plain", "staged", "batches"),
+        default="plain",
+        help="staged: most copies pass through registers (single elements, prologues), more sizes are "
+        "dynamic, more factors across k, some blocks of slices of k",
+    )
     parser.add_argument("--devices", default=DEVICES)
     parser.add_argument("--count", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--least", action="store_true",
-                        help="finds the least registers with which each kernel does not spill: some five times as long")
+    parser.add_argument(
+        "--least",
+        action="store_true",
+        help="finds the least registers with which each kernel does not spill: some five times as long",
+    )
     parser.add_argument("--nvdisasm", help="path of the disassembler")
     parser.add_argument("--json", help="writes what ptxas made of every kernel here")
-    parser.add_argument("--measured", help="takes what ptxas made of the same kernels from a file "
-                        "that --json wrote: for changes of the model")
+    parser.add_argument(
+        "--measured",
+        help="takes what ptxas made of the same kernels from a file "
+        "that --json wrote: for changes of the model",
+    )
     options = parser.parse_args()
     if options.measured:
         with open(options.measured, encoding="utf-8") as file:
             measured = json.load(file)
-        options.path, options.seed, options.devices = (measured[name] for name in ("path", "seed", "devices"))
+        options.path, options.seed, options.devices = (
+            measured[name] for name in ("path", "seed", "devices")
+        )
         options.kind = measured.get("kind", "plain")
         options.count = len(measured["kernels"])
         kernels = draw(options, "")
@@ -245,11 +289,23 @@ def main():
     report_instructions(kernels)
     if options.json:
         version = subprocess.run(["ptxas", "--version"], capture_output=True, text=True).stdout
-        measured = [{name: kernel[name] for name in ("kernel", *MEASURED) if name in kernel}
-                    for kernel in kernels]
+        measured = [
+            {name: kernel[name] for name in ("kernel", *MEASURED) if name in kernel}
+            for kernel in kernels
+        ]
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"ptxas": version.split("release ")[1].split(",")[0], "path": options.path, "kind": options.kind, "seed": options.seed,
-                       "devices": options.devices, "kernels": measured}, file, indent=0)
+            json.dump(
+                {
+                    "ptxas": version.split("release ")[1].split(",")[0],
+                    "path": options.path,
+                    "kind": options.kind,
+                    "seed": options.seed,
+                    "devices": options.devices,
+                    "kernels": measured,
+                },
+                file,
+                indent=0,
+            )
             file.write("\n")
 
 

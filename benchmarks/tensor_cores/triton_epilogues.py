@@ -26,18 +26,20 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "test", "Integration"))
-import epilogue_quality  # noqa: E402
-import harness  # noqa: E402
-import ptx  # noqa: E402
-import sass  # noqa: E402
-from main_loops import write_table  # noqa: E402
+import epilogue_quality
+import harness
+import ptx
+import sass
+from main_loops import write_table
 
 TILE, WARPS, STAGES = (128, 256, 64), 8, 3
 #: Elements of a lane.
 ELEMENTS = TILE[0] * TILE[1] // (WARPS * 32)
 #: More than any epilogue executes.
 MOST_STEPS = 100_000
-COMPARISONS = {name.upper(): getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+COMPARISONS = {
+    name.upper(): getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
 
 
 class Registers(dict):
@@ -47,7 +49,11 @@ class Registers(dict):
         text = text.removesuffix(".reuse")
         if text[0] in "!-~":
             value = self.read(text[1:])
-            return value if value is None else {"!": 1 - value, "-": -value, "~": ~value}[text[0]] & 0xffffffff
+            return (
+                value
+                if value is None
+                else {"!": 1 - value, "-": -value, "~": ~value}[text[0]] & 0xFFFFFFFF
+            )
         if re.fullmatch(r"0x[0-9a-f]+|\d+", text):
             return int(text, 0)
         return {"RZ": 0, "URZ": 0, "SRZ": 0, "PT": 1, "UPT": 1}.get(text, self.get(text))
@@ -64,13 +70,17 @@ class Registers(dict):
         target, *operands = [part.strip() for part in rest.split(",")]
         if name in ("MOV", "UMOV"):
             self.set(target, self.read(operands[0]))
-        elif name in ("VIADD", "IADD3", "UIADD3") or name == "IMAD" and not {"WIDE", "HI"} & set(modifiers):
+        elif (
+            name in ("VIADD", "IADD3", "UIADD3")
+            or name == "IMAD"
+            and not {"WIDE", "HI"} & set(modifiers)
+        ):
             carries = [text for text in operands[:2] if text[0] in "PU" and "P" in text]
-            values = [self.read(text) for text in operands[len(carries):]]
+            values = [self.read(text) for text in operands[len(carries) :]]
             total = None
             if None not in values:
                 total = values[0] * values[1] + sum(values[2:]) if name == "IMAD" else sum(values)
-            self.set(target, None if total is None else total & 0xffffffff)
+            self.set(target, None if total is None else total & 0xFFFFFFFF)
             for carry in carries:
                 self.set(carry, None if total is None else int(total >> 32 > 0))
         elif name == "CS2R" and operands == ["SRZ"]:
@@ -83,7 +93,11 @@ class Registers(dict):
             self.set(target, self.compare(modifiers, *map(self.read, operands[1:])))
         else:
             wide = {"128": 4, "4": 4, "64": 2, "WIDE": 2}
-            self.set(target, None, max([wide.get(text, 1) for text in modifiers] + [2 if name == "CS2R" else 1]))
+            self.set(
+                target,
+                None,
+                max([wide.get(text, 1) for text in modifiers] + [2 if name == "CS2R" else 1]),
+            )
             if "P" in target:
                 self.set(operands[0], None)
 
@@ -103,16 +117,29 @@ class Registers(dict):
 
 def guards_of(cubin, name):
     """The predicates of the instructions of a function, as sass.functions has these."""
-    text = subprocess.run([ptx.find_tool("nvdisasm"), "-c", "-hex", cubin], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [ptx.find_tool("nvdisasm"), "-c", "-hex", cubin], capture_output=True, text=True, check=True
+    ).stdout
     part = re.search(rf"(?ms)^//-+ \.text\.{name}\s.*?(?=^//-|\Z)", text)[0]
-    guards = [(match[1] or "@PT").strip()[1:] for match in map(sass.LOWER.match, part.splitlines()) if match]
+    guards = [
+        (match[1] or "@PT").strip()[1:]
+        for match in map(sass.LOWER.match, part.splitlines())
+        if match
+    ]
     return [guard for guard in guards if guard != "!PT"]
 
 
 def walk(function, guards, start, taken):
     """Counts by name what a warp executes from an instruction on to the end or the next tile, counted by name; bytes that a lane
     stores; and branches forward that depend on data, of which those in `taken` are."""
-    registers, counts, stored, callers, branches, at = Registers(), collections.Counter(), 0, [], set(), start
+    registers, counts, stored, callers, branches, at = (
+        Registers(),
+        collections.Counter(),
+        0,
+        [],
+        set(),
+        start,
+    )
     while counts.total() < MOST_STEPS:
         instruction, target, here = function.instructions[at], function.targets.get(at), at
         condition = registers.read(guards[here])
@@ -155,7 +182,11 @@ def walk(function, guards, start, taken):
 
 def epilogue(function, cubin):
     """Counts by name what a warp executes for a tile behind its products."""
-    guards, start, whole = guards_of(cubin, function.name), function.span_of("HGMMA")[1], 2 * ELEMENTS
+    guards, start, whole = (
+        guards_of(cubin, function.name),
+        function.span_of("HGMMA")[1],
+        2 * ELEMENTS,
+    )
     counts, stored, branches = walk(function, guards, start, set())
     taken, tried = set(), set()
     while left := branches - tried:
@@ -178,8 +209,21 @@ def triton_kernel():
     from triton.language.extra.cuda import libdevice
 
     @triton.jit
-    def product(x, w, bias, other, y, rows, N: tl.constexpr, K: tl.constexpr, BLOCK_M: tl.constexpr,
-                BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, EPILOGUE: tl.constexpr):
+    def product(
+        x,
+        w,
+        bias,
+        other,
+        y,
+        rows,
+        N: tl.constexpr,
+        K: tl.constexpr,
+        BLOCK_M: tl.constexpr,
+        BLOCK_N: tl.constexpr,
+        BLOCK_K: tl.constexpr,
+        GROUP: tl.constexpr,
+        EPILOGUE: tl.constexpr,
+    ):
         pid = tl.program_id(0)
         grid_n: tl.constexpr = N // BLOCK_N
         first = pid // (GROUP * grid_n) * GROUP
@@ -217,14 +261,37 @@ def measured(function, cubin):
 def measure_triton(tests, kernel, name, fuses):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
-    constants = {"N": epilogue_quality.N, "K": epilogue_quality.K, "BLOCK_M": TILE[0], "BLOCK_N": TILE[1],
-                 "BLOCK_K": TILE[2], "GROUP": 16, "EPILOGUE": name}
-    types = {"x": f"tensordesc<fp16[{TILE[0]},{TILE[2]}]>", "w": f"tensordesc<fp16[{TILE[1]},{TILE[2]}]>",
-             "bias": "*fp16", "other": "*fp16", "y": "*fp16", "rows": "i32", **dict.fromkeys(constants, "constexpr")}
+
+    constants = {
+        "N": epilogue_quality.N,
+        "K": epilogue_quality.K,
+        "BLOCK_M": TILE[0],
+        "BLOCK_N": TILE[1],
+        "BLOCK_K": TILE[2],
+        "GROUP": 16,
+        "EPILOGUE": name,
+    }
+    types = {
+        "x": f"tensordesc<fp16[{TILE[0]},{TILE[2]}]>",
+        "w": f"tensordesc<fp16[{TILE[1]},{TILE[2]}]>",
+        "bias": "*fp16",
+        "other": "*fp16",
+        "y": "*fp16",
+        "rows": "i32",
+        **dict.fromkeys(constants, "constexpr"),
+    }
     aligned = {(argument,): [["tt.divisibility", 16]] for argument in (2, 3, 4)}
     # CUDA 13.0 reads PTX of version 9.0.
-    compiled = compile(ASTSource(kernel, types, constants, aligned), target=GPUTarget("cuda", 90, 32), options={
-        "num_warps": WARPS, "num_stages": STAGES, "ptx_version": 90, "enable_fp_fusion": fuses})
+    compiled = compile(
+        ASTSource(kernel, types, constants, aligned),
+        target=GPUTarget("cuda", 90, 32),
+        options={
+            "num_warps": WARPS,
+            "num_stages": STAGES,
+            "ptx_version": 90,
+            "enable_fp_fusion": fuses,
+        },
+    )
     (function,) = sass.assembled(compiled.asm["ptx"], tests.path(name))
     return measured(function, tests.path(name) + ".cubin")
 
@@ -240,7 +307,9 @@ def measure(tests, name, tile):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--no-fusion", action="store_true")
     parser.add_argument("--by-name", action="store_true")
@@ -251,30 +320,45 @@ def main():
             sys.exit(f"error: no {tool} found: run tools/setup.sh")
     try:
         import triton
+
         kernel = triton_kernel()
     except ImportError as error:
         sys.exit(f"error: {error}: pip install triton numpy")
     tests = harness.Harness(options.bin_dir)
     names = ["plain", *epilogue_quality.FUSED]
     epilogue_quality.FUSED["plain"] = ([], "\n      %h = arith.truncf %a : f32 to f16")
-    lines = ["| epilogue | kernel | bytes | spills | instructions | of an element | Triton's times |", "|" + " --- |" * 7]
+    lines = [
+        "| epilogue | kernel | bytes | spills | instructions | of an element | Triton's times |",
+        "|" + " --- |" * 7,
+    ]
     for name in names:
         found = {"Triton": measure_triton(tests, kernel, name, not options.no_fusion)}
         if name == "silu_gate":
-            found["Triton, nearest"] = measure_triton(tests, kernel, name + "_nearest", not options.no_fusion)
+            found["Triton, nearest"] = measure_triton(
+                tests, kernel, name + "_nearest", not options.no_fusion
+            )
         for tile in epilogue_quality.FUSED_TILES:
             found[tile] = measure(tests, name, tile)
         for label, (size, spills, counts) in found.items():
             total = counts.total()
-            lines.append(f"| {name} | {label} | {size:,} | {spills} | {total:,} | {total / ELEMENTS:.1f} | "
-                         f"{total / found['Triton'][2].total():.2f} |")
+            lines.append(
+                f"| {name} | {label} | {size:,} | {spills} | {total:,} | {total / ELEMENTS:.1f} | "
+                f"{total / found['Triton'][2].total():.2f} |"
+            )
             if options.by_name:
-                print(f"{name} {label}:", ", ".join(f"{count} {key}" for key, count in counts.most_common()), file=sys.stderr)
+                print(
+                    f"{name} {label}:",
+                    ", ".join(f"{count} {key}" for key, count in counts.most_common()),
+                    file=sys.stderr,
+                )
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if options.write:
-        write_table(options.write, f"Triton {triton.__version__}.\n\n{text}",
-                    "benchmarks/tensor_cores/triton_epilogues.py" + " --no-fusion" * options.no_fusion)
+        write_table(
+            options.write,
+            f"Triton {triton.__version__}.\n\n{text}",
+            "benchmarks/tensor_cores/triton_epilogues.py" + " --no-fusion" * options.no_fusion,
+        )
 
 
 if __name__ == "__main__":

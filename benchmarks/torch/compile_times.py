@@ -64,9 +64,16 @@ def first_call(name, options, caches):
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor",
         "FTUNER_CACHE_DIR": f"{caches}/ftuner",
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(ROOT / "examples/python"), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join(
+            [str(ROOT / "python"), str(ROOT / "examples/python"), os.environ.get("PYTHONPATH", "")]
+        ),
     }
-    done = subprocess.run([sys.executable, "-c", CHILD, name, json.dumps(options)], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, name, json.dumps(options)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise RuntimeError(f"{name}: {done.stderr.strip()[-500:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -80,7 +87,10 @@ def measure(name, rounds, ours):
             for state in MOST:
                 for who, options in (("ftuner", ours), ("inductor", {})):
                     found[who, state].append(first_call(name, options, f"{folder}/{who}"))
-    return {key: {what: statistics.median(run[what] for run in runs) for what in runs[0]} for key, runs in found.items()}
+    return {
+        key: {what: statistics.median(run[what] for run in runs) for what in runs[0]}
+        for key, runs in found.items()
+    }
 
 
 def row_of(name, found):
@@ -90,7 +100,12 @@ def row_of(name, found):
         ours, plain = found["ftuner", state], found["inductor", state]
         ratio = (ours["seconds"] - (ours["own"] if state == "cold" else 0)) / plain["seconds"]
         is_fine &= ratio <= most
-        row += [f"{plain['seconds']:.1f}", f"{ours['seconds']:.1f}", f"{ours['own']:.1f}", f"{ratio:.2f}"]
+        row += [
+            f"{plain['seconds']:.1f}",
+            f"{ours['seconds']:.1f}",
+            f"{ours['own']:.1f}",
+            f"{ratio:.2f}",
+        ]
     cold = found["ftuner", "cold"]
     return [*row, f"{cold['taken']:.0f} of {cold['products']:.0f}"], is_fine
 
@@ -109,10 +124,19 @@ def main():
     import torch_models
 
     if unknown := set(options.models) - set(torch_models.MODELS):
-        parser.error(f"expected some of {', '.join(torch_models.MODELS)}, but got {', '.join(sorted(unknown))}")
-    settings = {"take": options.take, **({"max_kernels": options.max_kernels} if options.max_kernels else {})}
+        parser.error(
+            f"expected some of {', '.join(torch_models.MODELS)}, but got {', '.join(sorted(unknown))}"
+        )
+    settings = {
+        "take": options.take,
+        **({"max_kernels": options.max_kernels} if options.max_kernels else {}),
+    }
     ours = {"backend": "ftuner", "options": settings}
-    columns = [f"{who}, {state}" for state in MOST for who in ("Inductor", "with FTuner", "FTuner's own", "ratio")]
+    columns = [
+        f"{who}, {state}"
+        for state in MOST
+        for who in ("Inductor", "with FTuner", "FTuner's own", "ratio")
+    ]
     lines = [["model", *columns, "products"]]
     all_fine = True
     for name in options.models or MODELS:
@@ -121,7 +145,9 @@ def main():
         lines.append(row)
         print(" | ".join(row), flush=True)
     if options.write:
-        how = f": seconds, medians of {options.rounds}, take={options.take!r}, {os.cpu_count()} cores"
+        how = (
+            f": seconds, medians of {options.rounds}, take={options.take!r}, {os.cpu_count()} cores"
+        )
         pathlib.Path(options.write).write_text(tables.made(lines, how), encoding="utf-8")
     return 0 if all_fine else 1
 

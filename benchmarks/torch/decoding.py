@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
 
-import tables  # noqa: E402
+import tables
 
 #: Of eager's error, and the least that it counts as, that of rounding a result to float32 once.
 FACTOR, FLOOR = 1.5, 2.0**-24
@@ -43,16 +43,33 @@ VOCABULARY, LENGTH = 100, 48
 def gpt2(layers=1):
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    return GPT2LMHeadModel(GPT2Config(
-        n_embd=32, n_layer=layers, n_head=4, vocab_size=VOCABULARY, n_positions=64, bos_token_id=0, eos_token_id=0))
+    return GPT2LMHeadModel(
+        GPT2Config(
+            n_embd=32,
+            n_layer=layers,
+            n_head=4,
+            vocab_size=VOCABULARY,
+            n_positions=64,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    )
 
 
 def llama(layers=1):
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    return LlamaForCausalLM(LlamaConfig(
-        hidden_size=32, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
-        vocab_size=VOCABULARY, max_position_embeddings=64))
+    return LlamaForCausalLM(
+        LlamaConfig(
+            hidden_size=32,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=64,
+            vocab_size=VOCABULARY,
+            max_position_embeddings=64,
+        )
+    )
 
 
 MODELS = {"gpt2": gpt2, "llama": llama}
@@ -71,7 +88,8 @@ def make_cache(model, kind, batch):
     cache = StaticCache(config=config, max_cache_len=LENGTH)
     heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
     cache.early_initialization(
-        batch, heads, config.hidden_size // config.num_attention_heads, model.dtype, model.device)
+        batch, heads, config.hidden_size // config.num_attention_heads, model.dtype, model.device
+    )
     return cache
 
 
@@ -107,7 +125,13 @@ def watch(model):
     from ftuner.host.function import Function
     from ftuner.host.memory import torch_calls
 
-    found = Weights({parameter.data_ptr(): name for name, parameter in model.named_parameters() if parameter.dim() == 2})
+    found = Weights(
+        {
+            parameter.data_ptr(): name
+            for name, parameter in model.named_parameters()
+            if parameter.dim() == 2
+        }
+    )
     original = Function.__call__
 
     def call(self, *arguments, **options):
@@ -147,11 +171,20 @@ class Row:
         return max(map(len, self.weights.libraries.values()))
 
     def problems(self):
-        return [what for what, is_wrong in (
-            ("error", not self.error <= FACTOR), ("tokens", not self.same_tokens),
-            ("graphs", self.graphs > self.plain_graphs), ("products left", any(
-                "scaled_dot_product" not in left.operator for left in self.report.left)),
-            ("functions", self.functions != 1)) if is_wrong]
+        return [
+            what
+            for what, is_wrong in (
+                ("error", not self.error <= FACTOR),
+                ("tokens", not self.same_tokens),
+                ("graphs", self.graphs > self.plain_graphs),
+                (
+                    "products left",
+                    any("scaled_dot_product" not in left.operator for left in self.report.left),
+                ),
+                ("functions", self.functions != 1),
+            )
+            if is_wrong
+        ]
 
 
 def compiled(model, **options):
@@ -170,22 +203,27 @@ def count_graphs():
 
 def measure(model, kind, prompts, steps, *, plain="inductor", prepare=None, **options):
     """Decodes behind each prompt [batch, length] by FTuner, and by PyTorch's backend `plain`."""
+    from torch._dynamo.utils import counters
+
     import ftuner.torch
     import torch
-    from torch._dynamo.utils import counters
 
     exact = copy.deepcopy(model).double()
     error, same = 0.0, True
     with torch.no_grad():
         expected = [decode(model, model.forward, prompt, kind, steps) for prompt in prompts]
-        references = [decode(exact, exact.forward, prompt, kind, steps, tokens)[0]
-                      for prompt, (_, tokens) in zip(prompts, expected)]
+        references = [
+            decode(exact, exact.forward, prompt, kind, steps, tokens)[0]
+            for prompt, (_, tokens) in zip(prompts, expected)
+        ]
         ours = compiled(model, backend="ftuner", options=options)
         counters.clear()
         ftuner.torch.reset_report()
         with watch(model) as weights:
-            results = [decode(model, ours, (prepare or (lambda x: x))(prompt), kind, steps, tokens)
-                       for prompt, (_, tokens) in zip(prompts, expected)]
+            results = [
+                decode(model, ours, (prepare or (lambda x: x))(prompt), kind, steps, tokens)
+                for prompt, (_, tokens) in zip(prompts, expected)
+            ]
         graphs, report = count_graphs(), ftuner.torch.report()
         other = compiled(model, backend=plain)
         counters.clear()
@@ -195,7 +233,9 @@ def measure(model, kind, prompts, steps, *, plain="inductor", prepare=None, **op
     for (logits, tokens), (eager, eager_tokens), reference in zip(results, expected, references):
         same &= all(map(torch.equal, tokens, eager_tokens))
         worst = max(FLOOR, *map(relative_error, eager, reference))
-        error = max(error, *(relative_error(one, exact) / worst for one, exact in zip(logits, reference)))
+        error = max(
+            error, *(relative_error(one, exact) / worst for one, exact in zip(logits, reference))
+        )
     return Row(error, same, graphs, plain_graphs, report, weights)
 
 
@@ -210,22 +250,40 @@ def run(host, precision, name, kind, batch, options):
     prompts = [torch.randint(1, VOCABULARY, (batch, length)) for length in options.lengths]
     try:
         plain = "inductor" if host == "inductor" else "aot_eager"
-        row = measure(model, kind, prompts, options.steps, plain=plain, host=host, take=options.take,
-                      max_kernels=options.max_kernels, attention=options.attention)
+        row = measure(
+            model,
+            kind,
+            prompts,
+            options.steps,
+            plain=plain,
+            host=host,
+            take=options.take,
+            max_kernels=options.max_kernels,
+            attention=options.attention,
+        )
     except Exception as error:
         return ["–"] * 6 + [f"{type(error).__name__}: {str(error)[:200]}"], "", False
     problems = row.problems()
     counts = sorted({count for counts in row.weights.rows.values() for count in counts})
-    cells = [f"{row.error:.2f}", "same" if row.same_tokens else "others", f"{row.graphs} / {row.plain_graphs}",
-             f"{row.report.taken} of {row.report.products}", str(row.functions), ", ".join(map(str, counts)),
-             ", ".join(problems) or "ok"]
+    cells = [
+        f"{row.error:.2f}",
+        "same" if row.same_tokens else "others",
+        f"{row.graphs} / {row.plain_graphs}",
+        f"{row.report.taken} of {row.report.products}",
+        str(row.functions),
+        ", ".join(map(str, counts)),
+        ", ".join(problems) or "ok",
+    ]
     return cells, row.report, not problems
 
 
 def table_of(rows, options):
     """The text of the table, with when and how it was made."""
-    return tables.made(rows, f": prompts of {', '.join(map(str, options.lengths))} tokens, {options.steps} steps behind each,"
-                             f" {options.layers} layer(s)")
+    return tables.made(
+        rows,
+        f": prompts of {', '.join(map(str, options.lengths))} tokens, {options.steps} steps behind each,"
+        f" {options.layers} layer(s)",
+    )
 
 
 def main():
@@ -248,9 +306,25 @@ def main():
     if unknown:
         parser.error(f"expected one of {', '.join(MODELS)}, but got {', '.join(sorted(unknown))}")
     warnings.simplefilter("ignore")
-    rows = [["host", "precision", "model", "cache", "batch", "error / eager's", "tokens", "graphs", "products",
-             "functions of a weight", "rows", ""]]
-    cases = itertools.product(options.hosts, options.precisions, options.models or MODELS, options.caches, options.batches)
+    rows = [
+        [
+            "host",
+            "precision",
+            "model",
+            "cache",
+            "batch",
+            "error / eager's",
+            "tokens",
+            "graphs",
+            "products",
+            "functions of a weight",
+            "rows",
+            "",
+        ]
+    ]
+    cases = itertools.product(
+        options.hosts, options.precisions, options.models or MODELS, options.caches, options.batches
+    )
     is_wrong = False
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder

@@ -58,14 +58,18 @@ def sizes_of(case, count, largest):
     dims = list({dim.__name__: dim for shape in case.shapes for dim in shape.values()}.values())
     draw = random.Random(0)
     limits = dict(zip("BTHW", (4, largest, 96, 96)))
-    return [tuple(draw.randint(max(2, dim.min), min(dim.max, limits[dim.__name__])) for dim in dims)
-            for _ in range(count)]
+    return [
+        tuple(draw.randint(max(2, dim.min), min(dim.max, limits[dim.__name__])) for dim in dims)
+        for _ in range(count)
+    ]
 
 
 def tensors(value):
     import torch
 
-    return [value] if isinstance(value, torch.Tensor) else [t for item in value for t in tensors(item)]
+    return (
+        [value] if isinstance(value, torch.Tensor) else [t for item in value for t in tensors(item)]
+    )
 
 
 @dataclass
@@ -78,8 +82,9 @@ class Draw:
 
 def make_draw(name, precision, seed, options):
     """A model in this precision, and a draw for it."""
-    import torch
     import torch_models
+
+    import torch
 
     torch.manual_seed(seed)
     case = torch_models.MODELS[name]()
@@ -87,15 +92,18 @@ def make_draw(name, precision, seed, options):
     inputs = [case.inputs(*size) for size in sizes_of(case, options.sizes, options.largest)]
     if precision == "bf16":
         model = model.bfloat16()
-        inputs = [tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs]
+        inputs = [
+            tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs
+        ]
     return model, Draw(copy.deepcopy(model.state_dict()), inputs)
 
 
 def run(model, draws, precision, **options):
     """A compiled model with all draws at all sizes; kernels are counted in the code for the first."""
-    import torch
     from torch._dynamo.utils import counters
     from torch._inductor.utils import run_and_get_code
+
+    import torch
 
     torch._dynamo.reset()
     counters.clear()
@@ -119,8 +127,18 @@ def compile_by_ftuner(model, draws, precision, take, options):
     import ftuner.torch
 
     ftuner.torch.reset_report()
-    found = run(model, draws, precision, backend="ftuner", options={
-        "host": "inductor", "take": take, "max_kernels": options.max_kernels, "attention": options.attention})
+    found = run(
+        model,
+        draws,
+        precision,
+        backend="ftuner",
+        options={
+            "host": "inductor",
+            "take": take,
+            "max_kernels": options.max_kernels,
+            "attention": options.attention,
+        },
+    )
     return found, ftuner.torch.report()
 
 
@@ -147,29 +165,54 @@ def errors(model, exact, draws, precision, runs):
                 found = [eager, *(one.results[number * count + size] for one in runs)]
                 for place, (value, *others) in enumerate(zip(*map(tensors, (reference, *found)))):
                     if {(x.shape, x.dtype) for x in others} != {(value.shape, others[0].dtype)}:
-                        raise ValueError(f"expected results as eager PyTorch's, {others[0].dtype}{[*value.shape]}")
+                        raise ValueError(
+                            f"expected results as eager PyTorch's, {others[0].dtype}{[*value.shape]}"
+                        )
                     squares[size, place] = [
                         known + float((x.double() - value).norm() / value.norm()) ** 2
-                        for known, x in zip(squares[size, place], others)]
-    of_eager, *of_runs = ((functools.reduce(greater, column) / len(draws)) ** 0.5 for column in zip(*squares.values()))
+                        for known, x in zip(squares[size, place], others)
+                    ]
+    of_eager, *of_runs = (
+        (functools.reduce(greater, column) / len(draws)) ** 0.5 for column in zip(*squares.values())
+    )
     return [error / greater(FLOOR, of_eager) for error in of_runs]
 
 
 def measure(name, precision, options):
     """The rows of a model in a precision, one for each `take`, with FTuner's reports."""
-    made = [make_draw(name, precision, options.seed + number, options) for number in range(options.draws)]
+    made = [
+        make_draw(name, precision, options.seed + number, options)
+        for number in range(options.draws)
+    ]
     model, draws = made[0][0], [draw for _, draw in made]
     exact = copy.deepcopy(model).double()
     ours = [compile_by_ftuner(model, draws, precision, take, options) for take in options.take]
     plain = run(model, draws, precision)
-    *ratios, of_plain = errors(model, exact, draws, precision, [*(found for found, _ in ours), plain])
+    *ratios, of_plain = errors(
+        model, exact, draws, precision, [*(found for found, _ in ours), plain]
+    )
     rows = []
     for take, (found, report), ratio in zip(options.take, ours, ratios):
-        wrong = [what for what, is_wrong in (
-            ("error", not ratio <= max(FACTOR, of_plain)), ("graphs", found.graphs > plain.graphs),
-            ("kernels", found.kernels > plain.kernels)) if is_wrong]
-        cells = [name, precision, take, f"{ratio:.2f}", f"{of_plain:.2f}", f"{found.graphs} / {plain.graphs}",
-                 f"{report.taken} of {report.products}", f"{found.kernels} / {plain.kernels}", ", ".join(wrong) or "ok"]
+        wrong = [
+            what
+            for what, is_wrong in (
+                ("error", not ratio <= max(FACTOR, of_plain)),
+                ("graphs", found.graphs > plain.graphs),
+                ("kernels", found.kernels > plain.kernels),
+            )
+            if is_wrong
+        ]
+        cells = [
+            name,
+            precision,
+            take,
+            f"{ratio:.2f}",
+            f"{of_plain:.2f}",
+            f"{found.graphs} / {plain.graphs}",
+            f"{report.taken} of {report.products}",
+            f"{found.kernels} / {plain.kernels}",
+            ", ".join(wrong) or "ok",
+        ]
         rows.append((cells, report))
     return rows
 
@@ -182,8 +225,12 @@ def main():
     parser.add_argument("--largest", type=int, default=48, help="the longest sequence")
     parser.add_argument("--max-kernels", type=int, default=2)
     parser.add_argument("--take", nargs="+", choices=TAKE, default=TAKE)
-    parser.add_argument("--seed", type=int, default=0, help="of the first draw of weights and inputs")
-    parser.add_argument("--draws", type=int, default=10, help="of weights and inputs, by one compilation")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the first draw of weights and inputs"
+    )
+    parser.add_argument(
+        "--draws", type=int, default=10, help="of weights and inputs, by one compilation"
+    )
     parser.add_argument("--attention", choices=("sdpa", "math"), default="sdpa")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--report", action="store_true", help="print FTuner's report of each")
@@ -192,13 +239,27 @@ def main():
 
     unknown = set(options.models) - set(torch_models.MODELS)
     if unknown:
-        parser.error(f"expected one of {', '.join(torch_models.MODELS)}, but got {', '.join(sorted(unknown))}")
+        parser.error(
+            f"expected one of {', '.join(torch_models.MODELS)}, but got {', '.join(sorted(unknown))}"
+        )
     warnings.simplefilter("ignore")
-    header = ["model", "precision", "take", "error / eager's", "Inductor's / eager's", "graphs", "products", "kernels", ""]
+    header = [
+        "model",
+        "precision",
+        "take",
+        "error / eager's",
+        "Inductor's / eager's",
+        "graphs",
+        "products",
+        "kernels",
+        "",
+    ]
     table, is_wrong = [header], False
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-        for name, precision in itertools.product(options.models or torch_models.MODELS, options.precisions):
+        for name, precision in itertools.product(
+            options.models or torch_models.MODELS, options.precisions
+        ):
             try:
                 rows = measure(name, precision, options)
             except Exception as error:
@@ -212,7 +273,9 @@ def main():
                     print(report, flush=True)
             if options.write:
                 # After each, for the next takes its time.
-                text = tables.made(table, f", {options.sizes} sizes each, draws of weights: {options.draws}")
+                text = tables.made(
+                    table, f", {options.sizes} sizes each, draws of weights: {options.draws}"
+                )
                 pathlib.Path(options.write).write_text(text, encoding="utf-8")
     return int(is_wrong)
 

@@ -26,10 +26,25 @@ from dataclasses import dataclass, field, fields
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
 
-import tables  # noqa: E402
+import tables
 
-OPERATORS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "matmul", "__rmatmul__", "nn.functional.linear", "einsum",
-             "inner", "tensordot", "linalg.multi_dot", "dot", "vdot")
+OPERATORS = (
+    "mm",
+    "addmm",
+    "bmm",
+    "baddbmm",
+    "mv",
+    "addmv",
+    "matmul",
+    "__rmatmul__",
+    "nn.functional.linear",
+    "einsum",
+    "inner",
+    "tensordot",
+    "linalg.multi_dot",
+    "dot",
+    "vdot",
+)
 TYPES = ("float32", "bfloat16", "float16")
 
 
@@ -77,10 +92,18 @@ def is_wrong(result, eager, exact):
     if not result.numel():
         return ""
     if not result.is_floating_point():
-        return "" if torch.equal(result, eager) else f"{int((result != eager).sum())} of {eager.numel()} differ"
+        return (
+            ""
+            if torch.equal(result, eager)
+            else f"{int((result != eager).sum())} of {eager.numel()} differ"
+        )
     norm = float(exact.norm()) or 1.0
     error, of_eager = (float((x.double() - exact).norm()) / norm for x in (result, eager))
-    return "" if error <= max(2 * of_eager, 4 * torch.finfo(result.dtype).eps) else f"error {error:.1e}, eager {of_eager:.1e}"
+    return (
+        ""
+        if error <= max(2 * of_eager, 4 * torch.finfo(result.dtype).eps)
+        else f"error {error:.1e}, eager {of_eager:.1e}"
+    )
 
 
 def widen(value):
@@ -93,24 +116,36 @@ def widen(value):
 
 def check(operator, type_name, host="eager"):
     """The row of an operator and a type."""
+    import torch._inductor.config
+
     import ftuner.torch
     import torch
-    import torch._inductor.config
 
     row = ProductsRow()
     for number, sample in enumerate(operator.sample_inputs("cpu", getattr(torch, type_name))):
         torch._dynamo.reset()
         ftuner.torch.reset_report()
         given = (sample.input, *sample.args)
-        compiled = torch.compile(operator.op, backend="ftuner", dynamic=True, options={"max_kernels": 1, "host": host, "take": "all"})
+        compiled = torch.compile(
+            operator.op,
+            backend="ftuner",
+            dynamic=True,
+            options={"max_kernels": 1, "host": host, "take": "all"},
+        )
         # A graph that was found in PyTorch's caches tells less.
         with torch.no_grad(), torch._inductor.config.patch(force_disable_caches=True):
             result, eager = compiled(*given, **sample.kwargs), operator.op(*given, **sample.kwargs)
             exact = operator.op(*map(widen, given), **sample.kwargs)
-        problems = [problem for one in zip(*map(tensors, (result, eager, exact))) if (problem := is_wrong(*one))]
+        problems = [
+            problem
+            for one in zip(*map(tensors, (result, eager, exact)))
+            if (problem := is_wrong(*one))
+        ]
         report = ftuner.torch.report()
         row.samples += 1
-        row.wrong += [f"{operator.name} {type_name}, sample {number}: {problem}" for problem in problems]
+        row.wrong += [
+            f"{operator.name} {type_name}, sample {number}: {problem}" for problem in problems
+        ]
         if report.products and all(operand.numel() for operand in tensors(given)):
             row.products += 1
             row.taken += not report.left
@@ -121,7 +156,9 @@ def check(operator, type_name, host="eager"):
 def database(names):
     from torch.testing._internal.common_methods_invocations import op_db
 
-    return [operator for operator in op_db if operator.name in names and not operator.variant_test_name]
+    return [
+        operator for operator in op_db if operator.name in names and not operator.variant_test_name
+    ]
 
 
 def make_parser(description, operators):
@@ -136,7 +173,9 @@ def parse(parser, operators):
     """The options of such a parser, `operators` by name."""
     options = parser.parse_args()
     if unknown := set(options.operators) - set(operators):
-        parser.error(f"expected some of {', '.join(operators)}, but got {', '.join(sorted(unknown))}")
+        parser.error(
+            f"expected some of {', '.join(operators)}, but got {', '.join(sorted(unknown))}"
+        )
     options.operators = options.operators or operators
     return options
 
@@ -157,7 +196,12 @@ def tabulate(options, check, kind, how):
         for type_name in options.types:
             row = check(operator, type_name)
             total.add(row)
-            put(operator.name, type_name, row, "; ".join(f"{count} × {why}" for why, count in row.reasons.items()))
+            put(
+                operator.name,
+                type_name,
+                row,
+                "; ".join(f"{count} × {why}" for why, count in row.reasons.items()),
+            )
     put("all", "", total, "")
     for problem in total.wrong:
         print(f"error: {problem}", file=sys.stderr)
@@ -172,8 +216,12 @@ def main():
     parser.add_argument("--host", choices=("eager", "inductor"), default="eager")
     options = parse(parser, OPERATORS)
     warnings.simplefilter("ignore")
-    return tabulate(options, lambda operator, type_name: check(operator, type_name, options.host), ProductsRow,
-                    f", host {options.host}")
+    return tabulate(
+        options,
+        lambda operator, type_name: check(operator, type_name, options.host),
+        ProductsRow,
+        f", host {options.host}",
+    )
 
 
 if __name__ == "__main__":

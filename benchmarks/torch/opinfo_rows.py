@@ -27,13 +27,31 @@ from dataclasses import dataclass
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch"), str(ROOT / "tools/coverage")]
 
-import apart  # noqa: E402
-import opinfo  # noqa: E402
+import apart
 
-OPERATORS = ("softmax", "log_softmax", "nn.functional.layer_norm", "nn.functional.rms_norm", "nn.functional.group_norm",
-             "nn.functional.batch_norm", "sum", "mean", "amax", "amin", "argmax", "argmin", "logsumexp",
-             "linalg.vector_norm", "nn.functional.avg_pool1d", "nn.functional.avg_pool2d", "nn.functional.avg_pool3d",
-             "nn.functional.max_pool1d", "nn.functional.max_pool2d")
+import opinfo
+
+OPERATORS = (
+    "softmax",
+    "log_softmax",
+    "nn.functional.layer_norm",
+    "nn.functional.rms_norm",
+    "nn.functional.group_norm",
+    "nn.functional.batch_norm",
+    "sum",
+    "mean",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "logsumexp",
+    "linalg.vector_norm",
+    "nn.functional.avg_pool1d",
+    "nn.functional.avg_pool2d",
+    "nn.functional.avg_pool3d",
+    "nn.functional.max_pool1d",
+    "nn.functional.max_pool2d",
+)
 #: Longer than any sample takes.
 SECONDS = 20
 
@@ -63,8 +81,9 @@ def is_inference(sample):
 
 def program(operator, sample):
     """The sample as a module of its tensors, and these."""
-    import torch
     from torch.utils import _pytree
+
+    import torch
 
     leaves, structure = _pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
     places = [number for number, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
@@ -83,7 +102,11 @@ def program(operator, sample):
 def said(error):
     """The first error of a compiler, or the error's own first line."""
     lines = str(error).splitlines() or [type(error).__name__]
-    errors = [line.partition("error: ")[2] for line in getattr(error, "diagnostics", "").splitlines() if "error: " in line]
+    errors = [
+        line.partition("error: ")[2]
+        for line in getattr(error, "diagnostics", "").splitlines()
+        if "error: " in line
+    ]
     # Without the place in this file.
     return re.sub(r'^"[^"]*":\d+:\d+: ', "", (errors or lines)[0]).split(" (/")[0][:160]
 
@@ -116,6 +139,7 @@ def outcome_of(operator, sample, tell_imported):
 
 def run_apart(operator, sample):
     """`outcome_of` in a process of its own, since the importer may end its, or not return."""
+
     def work(tell):
         try:
             outcome = outcome_of(operator, sample, lambda: tell(b"\n"))
@@ -125,7 +149,11 @@ def run_apart(operator, sample):
 
     told, code = apart.run_isolated(work, SECONDS)
     if code and not told:
-        how = f"no answer within {SECONDS} s" if code == -signal.SIGALRM else f"ended with code {code}"
+        how = (
+            f"no answer within {SECONDS} s"
+            if code == -signal.SIGALRM
+            else f"ended with code {code}"
+        )
         return "refused", f"the importer: {how}"
     return ("wrong", f"the process ended with code {code}") if code else tuple(json.loads(told))
 
@@ -136,7 +164,9 @@ def check(operator, type_name, most):
 
     torch.set_num_threads(1)  # Processes are split.
     row = Row()
-    for number, sample in enumerate(chosen(operator.sample_inputs("cpu", getattr(torch, type_name)), most)):
+    for number, sample in enumerate(
+        chosen(operator.sample_inputs("cpu", getattr(torch, type_name)), most)
+    ):
         if not is_inference(sample):
             continue
         outcome, words = run_apart(operator, sample)
@@ -153,7 +183,9 @@ def check(operator, type_name, most):
 
 def main():
     parser = opinfo.make_parser(__doc__, OPERATORS)
-    parser.add_argument("--most", type=int, default=24, help="samples of an operator and type (default: 24)")
+    parser.add_argument(
+        "--most", type=int, default=24, help="samples of an operator and type (default: 24)"
+    )
     options = opinfo.parse(parser, OPERATORS)
     if options.most < 1:
         parser.error("--most: expected a number above 0")
@@ -161,10 +193,15 @@ def main():
     # Loaded before processes split.
     import ftuner.torch  # noqa: F401
     from ftuner.frontend.importing import torch_mlir
+
     for module in ("extras.fx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these samples")
-    return opinfo.tabulate(options, lambda operator, type_name: check(operator, type_name, options.most), Row,
-                           ", by FTuner alone")
+    return opinfo.tabulate(
+        options,
+        lambda operator, type_name: check(operator, type_name, options.most),
+        Row,
+        ", by FTuner alone",
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,11 @@ import subprocess
 def made(rows: list[list[str]], how: str) -> str:
     """A table whose first row is its header, behind "Made on … from …" with the commit and `how`."""
     folder = pathlib.Path(__file__).parent
-    commit = subprocess.run(["git", "-C", str(folder), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    commit = subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
     table = [f"| {' | '.join(row)} |" for row in rows]
     table.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join([f"Made on {datetime.date.today()} from {commit.stdout.strip()}{how}.", "", *table, ""])
+    return "\n".join(
+        [f"Made on {datetime.date.today()} from {commit.stdout.strip()}{how}.", "", *table, ""]
+    )

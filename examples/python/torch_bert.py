@@ -8,10 +8,10 @@ which needs no GPU but takes its time: the default is a small model.
 import argparse
 import copy
 
-import torch
 import transformers
 
 import ftuner.torch
+import torch
 
 
 def main() -> None:

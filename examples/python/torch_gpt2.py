@@ -8,10 +8,10 @@ needs no GPU but takes its time: the default is a small model.
 
 import argparse
 
-import torch
 import transformers
 
 import ftuner.torch
+import torch
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-from torch import Tensor, nn
 from torch.export import Dim
 
 import ftuner.torch
+import torch
+from torch import Tensor, nn
 
 BATCH = Dim("B", min=1, max=16)
 
@@ -73,8 +73,12 @@ def _bert() -> nn.Module:
     from transformers import BertConfig, BertModel
 
     config = BertConfig(
-        hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
-        vocab_size=100, max_position_embeddings=64,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=64,
+        vocab_size=100,
+        max_position_embeddings=64,
     )
     return BertModel(config, add_pooling_layer=False)
 
@@ -101,8 +105,13 @@ def llama() -> Case:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        hidden_size=32, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=64, vocab_size=100, max_position_embeddings=64,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=64,
+        vocab_size=100,
+        max_position_embeddings=64,
     )
     model = Output(LlamaForCausalLM(config), ("input_ids",), "logits", use_cache=False)
     return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 10)
@@ -112,7 +121,12 @@ def t5() -> Case:
     from transformers import T5Config, T5EncoderModel
 
     config = T5Config(
-        d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4, vocab_size=100,
+        d_model=32,
+        d_kv=8,
+        d_ff=64,
+        num_layers=1,
+        num_heads=4,
+        vocab_size=100,
     )
     model = Output(T5EncoderModel(config), ("input_ids",), "last_hidden_state")
     return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 8)
@@ -123,27 +137,33 @@ def whisper() -> Case:
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
     config = WhisperConfig(
-        d_model=32, encoder_layers=1, encoder_attention_heads=4, encoder_ffn_dim=64,
-        num_mel_bins=16, max_source_positions=20,
+        d_model=32,
+        encoder_layers=1,
+        encoder_attention_heads=4,
+        encoder_ffn_dim=64,
+        num_mel_bins=16,
+        max_source_positions=20,
     )
     model = Output(WhisperEncoder(config), ("input_features",), "last_hidden_state")
     # Whisper has one length.
-    return Case(
-        model, lambda b: (torch.randn(b, 16, 40),), ({0: BATCH},), 10, [(2,), (1,), (5,)]
-    )
+    return Case(model, lambda b: (torch.randn(b, 16, 40),), ({0: BATCH},), 10, [(2,), (1,), (5,)])
 
 
 def vit() -> Case:
     from transformers import ViTConfig, ViTModel
 
     config = ViTConfig(
-        hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
-        image_size=32, patch_size=8,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=64,
+        image_size=32,
+        patch_size=8,
     )
-    model = Output(ViTModel(config, add_pooling_layer=False), ("pixel_values",), "last_hidden_state")
-    return Case(
-        model, lambda b: (torch.randn(b, 3, 32, 32),), ({0: BATCH},), 9, [(2,), (1,), (5,)]
+    model = Output(
+        ViTModel(config, add_pooling_layer=False), ("pixel_values",), "last_hidden_state"
     )
+    return Case(model, lambda b: (torch.randn(b, 3, 32, 32),), ({0: BATCH},), 9, [(2,), (1,), (5,)])
 
 
 class Cells(nn.Module):
@@ -199,7 +219,9 @@ def _convolutions(model: nn.Module, products: int) -> Case:
         if isinstance(module, nn.BatchNorm2d):
             nn.init.normal_(module.running_mean, std=0.1)
             nn.init.uniform_(module.running_var, 0.5, 2.0)
-    return Case(Output(model, ("pixel_values",), "logits"), _images, (IMAGE,), products, IMAGE_SIZES)
+    return Case(
+        Output(model, ("pixel_values",), "logits"), _images, (IMAGE,), products, IMAGE_SIZES
+    )
 
 
 def resnet() -> Case:
@@ -248,9 +270,7 @@ def recommender() -> Case:
     def inputs(batch: int) -> tuple[Tensor, Tensor]:
         return torch.randn(batch, 13), torch.randint(0, 50, (batch, 3, 5))
 
-    return Case(
-        Recommender(), inputs, ({0: BATCH}, {0: BATCH}), 5, [(2,), (1,), (9,)]
-    )
+    return Case(Recommender(), inputs, ({0: BATCH}, {0: BATCH}), 5, [(2,), (1,), (9,)])
 
 
 def export(case: Case) -> ftuner.torch.ExportedModel:
@@ -274,7 +294,17 @@ def errors(case: Case, run: Callable[..., Tensor], size: tuple[int, ...]) -> tup
 MODELS: dict[str, Callable[[], Case]] = {
     make.__name__: make
     for make in (
-        whisper, vit, lstm, bert, bert_with_mask, gpt2, llama, t5, attention, resnet, mobilenet,
+        whisper,
+        vit,
+        lstm,
+        bert,
+        bert_with_mask,
+        gpt2,
+        llama,
+        t5,
+        attention,
+        resnet,
+        mobilenet,
         recommender,
     )
 }

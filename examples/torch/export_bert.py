@@ -10,12 +10,12 @@ import copy
 from pathlib import Path
 
 import numpy as np
-import torch
 import transformers
-from torch import Tensor
 from transformers.models.bert.modeling_bert import BertLayer
 
 import ftuner.torch
+import torch
+from torch import Tensor
 
 
 def make_layer(hidden: int, dtype: torch.dtype) -> torch.nn.Module:

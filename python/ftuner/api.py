@@ -6,8 +6,9 @@ import functools
 import hashlib
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 from . import compiler
 from .describe import descriptions
@@ -65,9 +66,7 @@ def compile(  # noqa: A001
 
     def build(folder: Path) -> Mapping[str, Any]:
         library = folder / compile_cache.LIBRARY
-        compiler.build_library(
-            text, description, pipeline, library, emulate=emulate, cubins=names
-        )
+        compiler.build_library(text, description, pipeline, library, emulate=emulate, cubins=names)
         return _describe(library, text, description, pipeline)
 
     def build_uncached() -> Module:

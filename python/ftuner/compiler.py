@@ -8,14 +8,15 @@ import shlex
 import shutil
 import threading
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Union
+from typing import Any, Union
 
 from . import locations
 from .describe import descriptions, listing
 from .describe.listing import DeclaredOption, OptionFile
-from .errors import CompileError, CompileWarning, Error, did_you_mean
+from .errors import CompileError, CompileWarning, did_you_mean
 from .frontend import onnx
 from .frontend.onnx import Bounds
 from .host import inputs, processes
@@ -161,7 +162,9 @@ def read_options(
             absolute = os.path.abspath(path)
             names[absolute] = path
             argument = f"--{flag}={file.prefix}{absolute}"
-            decided_by = argument if file.access == "write" else f"--{flag}={file.prefix} {_hash(path)}"
+            decided_by = (
+                argument if file.access == "write" else f"--{flag}={file.prefix} {_hash(path)}"
+            )
         arguments.append(argument)
         identity.append(decided_by)
     return Options(arguments, identity, names)
@@ -256,7 +259,12 @@ def translate(
         device_path.write_text(device.text, encoding="utf-8")
         command = [str(tool), f"./{path.name}", f"--device={device_path}", *options.arguments]
         command += arguments
-        names = {f"./{path.name}": source.name, str(device_path): device.origin, **options.names, **(called or {})}
+        names = {
+            f"./{path.name}": source.name,
+            str(device_path): device.origin,
+            **options.names,
+            **(called or {}),
+        }
         with Progress(f"compiling {source.name}"):
             code, printed, words = _run(command, path.parent, Path(temporary))
         # Messages name what the caller named.
@@ -279,9 +287,7 @@ def without_folder(text: str, source: SourceText) -> str:
     return text.replace(f"./{name}", name)
 
 
-def _run(
-    command: Sequence[str], folder: Path, temporary: Path
-) -> tuple[int, bytes, bytes]:
+def _run(command: Sequence[str], folder: Path, temporary: Path) -> tuple[int, bytes, bytes]:
     """Runs the compiler and tells its stages; returns its code and what it printed.
 
     Its temporary files, and those of the programs that it runs, are in the folder `temporary`, so

@@ -23,7 +23,9 @@ def products():
     return {
         "Dense": Matmul(m="M", n=2304, k=768, ranges={"M": "#ukernel.range<53 to 300 step 247>"}),
         "a row": Matmul(m=1, n=2304, k=768),
-        "all rows": Matmul(m="M", n=2304, k=768, ranges={"M": "#ukernel.range<16 to 2048 step 16>"}),
+        "all rows": Matmul(
+            m="M", n=2304, k=768, ranges={"M": "#ukernel.range<16 to 2048 step 16>"}
+        ),
     }
 
 
@@ -31,7 +33,7 @@ def cells():
     """(strategy, name of the row, options) of the table, where a cell begins with options."""
     with open(PAGE, encoding="utf-8") as file:
         text = file.read()
-    lines = text[text.index("| without |"):].split("\n\n")[0].splitlines()[2:]
+    lines = text[text.index("| without |") :].split("\n\n")[0].splitlines()[2:]
     found = []
     for line in lines:
         name, *row = [cell.strip() for cell in line.strip("|").split("|")]
@@ -49,7 +51,11 @@ def plan(h, path, strategy, given):
     if strategy == "dietcode":
         options |= dict(text.split("=") for text in MEASURED)
     options |= dict(text.split("=") for text in given)
-    done = h.tool("ftuner-opt", path, "--ftuner-front-end=" + " ".join(f"{name}={value}" for name, value in options.items()))
+    done = h.tool(
+        "ftuner-opt",
+        path,
+        "--ftuner-front-end=" + " ".join(f"{name}={value}" for name, value in options.items()),
+    )
     if done.returncode != 0:
         return None, done.stderr[-600:]
     (text,) = re.findall(r"ukernel.plan @\w+ <(families = .*?), search =", done.stdout)
@@ -63,7 +69,10 @@ def check(h, strategy, ablations):
 
     def base(path, given):
         # Terms of SIA are compared under SIA.
-        key = path, tuple(text for text in given if text.startswith("cost-model=") and len(given) > 1)
+        key = (
+            path,
+            tuple(text for text in given if text.startswith("cost-model=") and len(given) > 1),
+        )
         if key not in bases:
             bases[key] = plan(h, path, strategy, key[1])
         return bases[key]
@@ -79,21 +88,33 @@ def check(h, strategy, ablations):
                 del left[number]
         if not left:
             break
-    return problems + [f"{name}: {' '.join(given)} changes no plan" for name, given in left.values()]
+    return problems + [
+        f"{name}: {' '.join(given)} changes no plan" for name, given in left.values()
+    ]
 
 
 def main():
     h, _ = harness.start(__doc__)
     found = cells()
     if harness.SCALE == 1:
-        found = found[harness.SEED % 3::3]
+        found = found[harness.SEED % 3 :: 3]
     for strategy in STRATEGIES:
-        h.add(strategy, check, h, strategy, [(name, given) for of, name, given in found if of == strategy])
+        h.add(
+            strategy,
+            check,
+            h,
+            strategy,
+            [(name, given) for of, name, given in found if of == strategy],
+        )
 
     def can_fail():
         # What changes nothing is found.
         problems = check(h, "roller", [("nothing", ["walks=2"])])
-        return [] if problems == ["nothing: walks=2 changes no plan"] else [f"expected a problem, but got {problems}"]
+        return (
+            []
+            if problems == ["nothing: walks=2 changes no plan"]
+            else [f"expected a problem, but got {problems}"]
+        )
 
     h.add("an option without effect is found", can_fail)
     h.finish()

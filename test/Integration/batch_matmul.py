@@ -17,9 +17,20 @@ import harness
 def run(h, label, model, device, sizes, flags):
     """Compiles once and runs each of `sizes` (dicts from symbol to extent)."""
     path = h.write(label.replace(" ", "_") + ".mlir", model.text())
-    result = h.tool("ftuner-run", path, f"--function={model.name}", f"--device={device}",
-                    "--executor=emulator", "--json", "--check", "--check-bounds", "--check-races",
-                    "--thread-order=shuffled", *flags, *[f"--args={model.args(**size)}" for size in sizes])
+    result = h.tool(
+        "ftuner-run",
+        path,
+        f"--function={model.name}",
+        f"--device={device}",
+        "--executor=emulator",
+        "--json",
+        "--check",
+        "--check-bounds",
+        "--check-races",
+        "--thread-order=shuffled",
+        *flags,
+        *[f"--args={model.args(**size)}" for size in sizes],
+    )
     problems = [line for line in result.stderr.splitlines() if "error:" in line][:8]
     runs = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     if result.returncode != 0 or len(runs) != len(sizes):
@@ -27,11 +38,22 @@ def run(h, label, model, device, sizes, flags):
     for one, size in zip(runs, sizes):
         kernels = harness.launched(one)
         # Nothing is launched for a result without elements.
-        expected = 0 if any(model.extents[axis] in size and size[model.extents[axis]] == 0 for axis in model.out) else 1
+        expected = (
+            0
+            if any(
+                model.extents[axis] in size and size[model.extents[axis]] == 0 for axis in model.out
+            )
+            else 1
+        )
         if len(kernels) != expected or any("fallback" in kernel for kernel in kernels):
-            problems.append(f"{one['args']}: expected {expected} launches of a workload, but got {kernels}")
-        problems += [f"{one['args']}: relative error {checked['relative_error']}"
-                     for checked in one["results"] if not checked["ok"]]
+            problems.append(
+                f"{one['args']}: expected {expected} launches of a workload, but got {kernels}"
+            )
+        problems += [
+            f"{one['args']}: relative error {checked['relative_error']}"
+            for checked in one["results"]
+            if not checked["ok"]
+        ]
     return problems
 
 
@@ -42,7 +64,16 @@ def main():
         for device in harness.share(devices, number):
             h.add(f"{label} {device}", run, h, f"{label} {device}", model, device, sizes, ())
     for label, model, sizes in batches.group()[3:6]:
-        h.add(f"{label} unaligned", run, h, f"{label} unaligned", model, "h200", sizes, ("--misalign=4",))
+        h.add(
+            f"{label} unaligned",
+            run,
+            h,
+            f"{label} unaligned",
+            model,
+            "h200",
+            sizes,
+            ("--misalign=4",),
+        )
     h.finish()
 
 

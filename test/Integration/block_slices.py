@@ -47,24 +47,53 @@ def main():
                 given.append(family(parts[-1:], 2, 1, threads_k=slices, axis=fields["axis"]))
             layout = {"a": model.transpose_a, "b": model.transpose_b}
             label = f"{kind} {name} {int(model.transpose_a)}{int(model.transpose_b)} {device}"
-            cases.append(({"kind": kind, "tile": name, **layout}, label, run, h, label, model, given, device, sizes, ()))
+            cases.append(
+                (
+                    {"kind": kind, "tile": name, **layout},
+                    label,
+                    run,
+                    h,
+                    label,
+                    model,
+                    given,
+                    device,
+                    sizes,
+                    (),
+                )
+            )
 
     for name, (tile, register, slices, is_wide) in TILES.items():
         for layout in range(4):
             both = {"transpose_a": layout % 2 == 1, "transpose_b": layout > 1}
             k = 3 * tile[2] + (20 if is_wide else 13)
             add("product", Matmul(n=72, k=k, epilogue="chain", **both), name)
-            add("scalar init", Matmul(n=40, k=k, fill_value="2.5", epilogue="bias_gelu", **both), name)
+            add(
+                "scalar init",
+                Matmul(n=40, k=k, fill_value="2.5", epilogue="bias_gelu", **both),
+                name,
+            )
             add("init", Matmul(n=36, k=2 * tile[2], init="tensor", **both), name)
             add("split", Matmul(n=40, k=9 * tile[2], epilogue="residual", **both), name, split=3)
-            add("any k", Matmul(n="N", k="K", epilogue="bias_m", **both), name,
-                grid(T=(1, 13), N=(1, 40), K=(0, 1, 31, 260)))
+            add(
+                "any k",
+                Matmul(n="N", k="K", epilogue="bias_m", **both),
+                name,
+                grid(T=(1, 13), N=(1, 40), K=(0, 1, 31, 260)),
+            )
             threads = threads_of(tile, register)
-            taller = [((tile[0] + threads[0] * more, *tile[1:]), (register[0] + more, register[1], 1)) for more in (0, 1)]
+            taller = [
+                ((tile[0] + threads[0] * more, *tile[1:]), (register[0] + more, register[1], 1))
+                for more in (0, 1)
+            ]
             add("heights", Matmul(n=40, k=k, **both), name, parts=taller)
             step = 4 if is_wide else 1
-            wider = [((tile[0], tile[1] + threads[1] * more, tile[2]), (register[0], register[1] + more, 1))
-                     for more in (0, step)]
+            wider = [
+                (
+                    (tile[0], tile[1] + threads[1] * more, tile[2]),
+                    (register[0], register[1] + more, 1),
+                )
+                for more in (0, step)
+            ]
             add("widths", Matmul(n=168, k=k, **both), name, parts=wider, axis=1)
     harness.add_covering(h, cases)
     h.finish()

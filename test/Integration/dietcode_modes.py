@@ -27,14 +27,30 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}} {
 
 
 def check(tests, path, arguments, mode, size):
-    result = tests.tool("ftuner-run", path, "--function=dense", f"--args={size}{arguments}", "--device=v100", "--check",
-                        *harness.CHECKED, f"--seed={harness.SEED % 2**31}", "--strategy=dietcode", "--trials=64",
-                        f"--dietcode-mode={mode}", "--instances=4", "--buckets=4")
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=dense",
+        f"--args={size}{arguments}",
+        "--device=v100",
+        "--check",
+        *harness.CHECKED,
+        f"--seed={harness.SEED % 2**31}",
+        "--strategy=dietcode",
+        "--trials=64",
+        f"--dietcode-mode={mode}",
+        "--instances=4",
+        "--buckets=4",
+    )
     report, problems = harness.report_of(result)
     if report and not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
+        problems.append(
+            f"relative errors {[checked['relative_error'] for checked in report['results']]}"
+        )
     if report and len(report["launches"]) != 1:
-        problems.append(f"expected one kernel, but got {[launch['kernel'] for launch in report['launches']]}")
+        problems.append(
+            f"expected one kernel, but got {[launch['kernel'] for launch in report['launches']]}"
+        )
     return problems
 
 
@@ -42,12 +58,20 @@ def main():
     tests, _ = harness.start(__doc__)
     cases = [("small", tests.write("small.mlir", SMALL), "x40xf32,40x96xf32", (1, 53, 97, 128))]
     if harness.SCALE > 1:
-        cases.append(("dense", os.path.join(ROOT, "examples", "dense.mlir"), "x768xf32,768x2304xf32,2304xf32",
-                      (1, 5, 53, 97, 128)))
+        cases.append(
+            (
+                "dense",
+                os.path.join(ROOT, "examples", "dense.mlir"),
+                "x768xf32,768x2304xf32,2304xf32",
+                (1, 5, 53, 97, 128),
+            )
+        )
     for name, path, arguments, sizes in cases:
         for number, mode in enumerate(MODES):
             # In the suite two sizes of each mode.
-            for size in sizes if harness.SCALE > 1 else (sizes[number % 4], sizes[(number + 1) % 4]):
+            for size in (
+                sizes if harness.SCALE > 1 else (sizes[number % 4], sizes[(number + 1) % 4])
+            ):
                 tests.add(f"{name} {mode} T={size}", check, tests, path, arguments, mode, size)
     tests.finish()
 

@@ -15,7 +15,7 @@ import harness
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
-import workloads  # noqa: E402
+import workloads
 
 NUMBER = r"\d{1,3}(?:,\d{3})*"
 
@@ -37,11 +37,17 @@ class Plans:
                     workloads.write_batch_matmul(path)
                 else:
                     workloads.write(path, workloads.RANGES[workload.removeprefix("Dense, ")])
-                done = self.h.tool("ftuner-opt", path, f"--ftuner-front-end=device={device} cost-model={cost_model}")
+                done = self.h.tool(
+                    "ftuner-opt",
+                    path,
+                    f"--ftuner-front-end=device={device} cost-model={cost_model}",
+                )
             if done.returncode != 0:
                 raise RuntimeError(done.stderr)
             (text,) = re.findall(r"statistics = \{([^}]*)\}", done.stdout)
-            self.known[key] = {name: float(value) for name, value in re.findall(r"(\w+) = ([-\d.eE+]+) :", text)}
+            self.known[key] = {
+                name: float(value) for name, value in re.findall(r"(\w+) = ([-\d.eE+]+) :", text)
+            }
         return self.known[key]
 
 
@@ -59,8 +65,18 @@ def replace(text, pattern, value, problems, what):
 
 def readme(text, plans, problems):
     statistics = plans.statistics("example", "h200")
-    for name, label in (("after_cross_pick", "after cross pick"), ("candidates", "candidates"), ("families", "families")):
-        text = replace(text, rf"search: .*\b{label} ({NUMBER})", statistics[name], problems, f"README.md, {label}")
+    for name, label in (
+        ("after_cross_pick", "after cross pick"),
+        ("candidates", "candidates"),
+        ("families", "families"),
+    ):
+        text = replace(
+            text,
+            rf"search: .*\b{label} ({NUMBER})",
+            statistics[name],
+            problems,
+            f"README.md, {label}",
+        )
     return text
 
 
@@ -74,29 +90,41 @@ def search(text, plans, problems):
             statistics = plans.statistics(workload, device)
             wanted = f"{int(statistics.get(name, 0)):,}"
             if cells[number] != wanted:
-                problems.append(f"docs/search.md, {name}, {device}, {workload}: expected {wanted}, "
-                                f"but the page says {cells[number]}")
+                problems.append(
+                    f"docs/search.md, {name}, {device}, {workload}: expected {wanted}, "
+                    f"but the page says {cells[number]}"
+                )
                 cells[number] = wanted
         return f"| `{name}` | " + " | ".join(cells) + " |"
 
     start = text.index("| count |")
     end = text.index("\n\n", start)
-    table = re.sub(rf"^\| `(\w+)` \| ((?:{NUMBER} \| ?){{{len(columns) - 1}}}{NUMBER}) \|$", row, text[start:end],
-                   flags=re.MULTILINE)
+    table = re.sub(
+        rf"^\| `(\w+)` \| ((?:{NUMBER} \| ?){{{len(columns) - 1}}}{NUMBER}) \|$",
+        row,
+        text[start:end],
+        flags=re.MULTILINE,
+    )
     return text[:start] + table + text[end:]
 
 
 def benchmarks(text, plans, problems):
     for rows, workload in (("1 to 128", "Dense, M = T"), ("16 to 2048", "Dense, M = 16·T")):
         for model in ("latency", "sia", "sia-program"):
-            text = replace(text, rf"\| {rows} \| `{model}` \| .* µs \| .* s \| ({NUMBER}) \|",
-                           plans.statistics(workload, "h200", model)["candidates"], problems,
-                           f"docs/benchmarks.md, candidates of {rows}, {model}")
+            text = replace(
+                text,
+                rf"\| {rows} \| `{model}` \| .* µs \| .* s \| ({NUMBER}) \|",
+                plans.statistics(workload, "h200", model)["candidates"],
+                problems,
+                f"docs/benchmarks.md, candidates of {rows}, {model}",
+            )
     return text
 
 
 def main():
-    h, options = harness.start(__doc__, {"--fix": {"action": "store_true", "help": "write today's counts"}})
+    h, options = harness.start(
+        __doc__, {"--fix": {"action": "store_true", "help": "write today's counts"}}
+    )
     plans = Plans(h)
 
     def check(name, page):
@@ -110,9 +138,18 @@ def main():
         return [] if options.fix else problems
 
     # One after the other: they share plans.
-    h.add("figures of the documentation", lambda: [
-        problem for name, page in (("README.md", readme), ("docs/search.md", search), ("docs/benchmarks.md", benchmarks))
-        for problem in check(name, page)])
+    h.add(
+        "figures of the documentation",
+        lambda: [
+            problem
+            for name, page in (
+                ("README.md", readme),
+                ("docs/search.md", search),
+                ("docs/benchmarks.md", benchmarks),
+            )
+            for problem in check(name, page)
+        ],
+    )
     h.finish()
 
 

@@ -20,17 +20,27 @@ DEVICES = ("k80", "p100", "v100", "v100", "t4", "a100", "rtx3090", "h200")
 FLOATS = ("f32", "f16", "bf16")
 #: Types of lhs and rhs, and whether integers have a sign.
 FACTORS = [(kind, kind) for kind in ("f16", "bf16", "i8", "i8")] + [
-    ("f16", "i8"), ("bf16", "i8"), ("f32", "i8"), ("f32", "f16"), ("bf16", "f32"), ("f16", "bf16"), ("i8", "f16")]
+    ("f16", "i8"),
+    ("bf16", "i8"),
+    ("f32", "i8"),
+    ("f32", "f16"),
+    ("bf16", "f32"),
+    ("f16", "bf16"),
+    ("i8", "f16"),
+]
 EXACT_SUMS = "i32"
-UNARY = {"relu": "%v = arith.maximumf %u, %zero : {t}", "tanh": "%v = math.tanh %u : {t}",
-         "gelu": """%g0 = arith.mulf %u, %half : {t}
+UNARY = {
+    "relu": "%v = arith.maximumf %u, %zero : {t}",
+    "tanh": "%v = math.tanh %u : {t}",
+    "gelu": """%g0 = arith.mulf %u, %half : {t}
       %g1 = math.erf %u : {t}
       %g2 = arith.addf %g1, %one : {t}
       %v = arith.mulf %g0, %g2 : {t}""",
-         "silu": """%x2 = arith.negf %u : {t}
+    "silu": """%x2 = arith.negf %u : {t}
       %x0 = math.exp %x2 : {t}
       %x1 = arith.addf %x0, %one : {t}
-      %v = arith.divf %u, %x1 : {t}"""}
+      %v = arith.divf %u, %x1 : {t}""",
+}
 
 
 def cast(source, kind, result, target, is_signed):
@@ -61,10 +71,15 @@ class Product:
         self.batch = rng.choice((0, 0, 0, 2))
         self.casts_before = rng.random() < 0.4
         self.start = rng.choice(("zero", "zero", "constant", "scalar", "tensor"))
-        self.epilogue = rng.choice(("none", "bias", "residual", *UNARY)) if self.accumulator == "f32" else (
-            rng.choice(("none", "bias", "requantize")))
+        self.epilogue = (
+            rng.choice(("none", "bias", "residual", *UNARY))
+            if self.accumulator == "f32"
+            else (rng.choice(("none", "bias", "requantize")))
+        )
         if self.accumulator == "f32":
-            self.output = self.sum_type if self.epilogue == "none" else rng.choice(("f32", "f16", "bf16"))
+            self.output = (
+                self.sum_type if self.epilogue == "none" else rng.choice(("f32", "f16", "bf16"))
+            )
             # The epilogue casts nothing wide: it rounds at once, then computes in the result's type.
             if self.sum_type != "f32" and self.output != "f32":
                 self.output = self.sum_type
@@ -74,7 +89,9 @@ class Product:
         alignment = rng.choice((16, 8, 8, 4, 2, 1))
 
         def extent():
-            size = rng.choice((rng.randint(1, 40), rng.randint(1, 150), rng.choice((1, 7, 13, 16, 31, 64, 127))))
+            size = rng.choice(
+                (rng.randint(1, 40), rng.randint(1, 150), rng.choice((1, 7, 13, 16, 31, 64, 127)))
+            )
             return max(alignment, size // alignment * alignment)
 
         self.m, self.n, self.k = extent(), extent(), extent()
@@ -84,9 +101,22 @@ class Product:
             self.m = 0
 
     def properties(self):
-        properties = {name: getattr(self, name) for name in (
-            "device", "kinds", "sum_type", "layout", "batch", "casts_before", "start", "epilogue", "output", "is_static",
-            "misalign")}
+        properties = {
+            name: getattr(self, name)
+            for name in (
+                "device",
+                "kinds",
+                "sum_type",
+                "layout",
+                "batch",
+                "casts_before",
+                "start",
+                "epilogue",
+                "output",
+                "is_static",
+                "misalign",
+            )
+        }
         for name, kind, is_signed in zip(("lhs_sign", "rhs_sign"), self.kinds, self.signs):
             if kind == "i8":
                 properties[name] = is_signed
@@ -97,8 +127,12 @@ class Product:
         return properties
 
     def tensor(self, axes, kind):
-        extents = {"m": "?", "n": self.n if self.is_static else "?", "k": self.k if self.is_static else "?",
-                   "b": self.batch}
+        extents = {
+            "m": "?",
+            "n": self.n if self.is_static else "?",
+            "k": self.k if self.is_static else "?",
+            "b": self.batch,
+        }
         return "tensor<" + "".join(f"{extents[axis]}x" for axis in axes) + f"{kind}>"
 
     def shape(self, axes, kind):
@@ -107,15 +141,24 @@ class Product:
 
     def axes(self):
         batch = "b" if self.batch else ""
-        return (batch + ("km" if self.layout[0] == "t" else "mk"), batch + ("nk" if self.layout[1] == "t" else "kn"),
-                batch + "mn")
+        return (
+            batch + ("km" if self.layout[0] == "t" else "mk"),
+            batch + ("nk" if self.layout[1] == "t" else "kn"),
+            batch + "mn",
+        )
 
     def arguments(self):
         lhs, rhs, out = self.axes()
         start = "-0.75" if self.sum_type in FLOATS else "-3"
-        return ",".join((self.shape(lhs, self.kinds[0]), self.shape(rhs, self.kinds[1]), self.shape("n", self.bias_type()),
-                         self.shape(out, self.bias_type()),
-                         self.shape(out, self.sum_type) if self.start == "tensor" else start))
+        return ",".join(
+            (
+                self.shape(lhs, self.kinds[0]),
+                self.shape(rhs, self.kinds[1]),
+                self.shape("n", self.bias_type()),
+                self.shape(out, self.bias_type()),
+                self.shape(out, self.sum_type) if self.start == "tensor" else start,
+            )
+        )
 
     def bias_type(self):
         return self.output if self.output in FLOATS else "i32"
@@ -136,8 +179,11 @@ class Product:
             lines += [line] if line else []
             factors.append(f"%{name}w" if line else f"%{name}")
         suffix = "i" if self.sum_type == "i32" else "f"
-        lines += [f"%q = arith.mul{suffix} {factors[0]}, {factors[1]} : {self.sum_type}",
-                  f"%t = arith.add{suffix} %s, %q : {self.sum_type}", f"linalg.yield %t : {self.sum_type}"]
+        lines += [
+            f"%q = arith.mul{suffix} {factors[0]}, {factors[1]} : {self.sum_type}",
+            f"%t = arith.add{suffix} %s, %q : {self.sum_type}",
+            f"linalg.yield %t : {self.sum_type}",
+        ]
         return kinds, "\n      ".join(lines)
 
     def before(self, name, axes, number, kinds):
@@ -146,9 +192,12 @@ class Product:
             return "", name
         source, target = self.tensor(axes, self.kinds[number]), self.tensor(axes, kinds[number])
         identity = ", ".join(axes)
-        dynamic = [f"%{axis}" for axis in axes if axis == "m" or (axis in "nk" and not self.is_static)]
+        dynamic = [
+            f"%{axis}" for axis in axes if axis == "m" or (axis in "nk" and not self.is_static)
+        ]
         line = cast("%x", self.kinds[number], "%y", kinds[number], self.signs[number])
-        return f"""
+        return (
+            f"""
     {name}_e = tensor.empty({", ".join(dynamic)}) : {target}
     {name}_w = linalg.generic {{indexing_maps = [affine_map<({identity}) -> ({identity})>,
         affine_map<({identity}) -> ({identity})>], iterator_types = [{", ".join(['"parallel"'] * len(axes))}]}}
@@ -156,7 +205,9 @@ class Product:
     ^bb0(%x: {self.kinds[number]}, %o: {kinds[number]}):
       {line}
       linalg.yield %y : {kinds[number]}
-    }} -> {target}""", name + "_w"
+    }} -> {target}""",
+            name + "_w",
+        )
 
     def epilogue_body(self):
         """Of %p: sum_type, %b and %r: bias_type, to the output's type."""
@@ -173,7 +224,9 @@ class Product:
         lines, value = [], "%p"
         if self.sum_type != target:
             wide = self.sum_type == "f32"
-            lines.append(f"%c = arith.{'truncf' if wide else 'extf'} %p : {self.sum_type} to {target}")
+            lines.append(
+                f"%c = arith.{'truncf' if wide else 'extf'} %p : {self.sum_type} to {target}"
+            )
             value = "%c"
         lines.append(f"%u = arith.addf {value}, %b : {target}")
         if self.epilogue in UNARY:
@@ -193,25 +246,38 @@ class Product:
         start_type = product if self.start == "tensor" else self.sum_type
         batch = ["b"] if self.batch else []
         loops = ", ".join((*batch, "m", "n", "k"))
-        maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(axes)})>" for axes in (lhs, rhs, out))
+        maps = ", ".join(
+            f"affine_map<({loops}) -> ({', '.join(axes)})>" for axes in (lhs, rhs, out)
+        )
         outer = ", ".join((*batch, "m", "n"))
         identity = f"affine_map<({outer}) -> ({outer})>"
         before_a, lhs_name = self.before("%a", lhs, 0, kinds)
         before_w, rhs_name = self.before("%w", rhs, 1, kinds)
         zero = "0.0" if self.sum_type in FLOATS else "0"
-        value = {"zero": zero, "constant": "1.1" if self.sum_type in FLOATS else "5"}.get(self.start, zero)
+        value = {"zero": zero, "constant": "1.1" if self.sum_type in FLOATS else "5"}.get(
+            self.start, zero
+        )
         scalar = "%start" if self.start == "scalar" else "%value"
         sizes = "%m" if self.is_static else "%m, %n"
         constants = f"%value = arith.constant {value} : {self.sum_type}"
         if self.output in FLOATS:
-            constants += "".join(f"\n    %{name} = arith.constant {number} : {self.output}"
-                                 for name, number in (("zero", "0.0"), ("half", "0.5"), ("one", "1.0")))
+            constants += "".join(
+                f"\n    %{name} = arith.constant {number} : {self.output}"
+                for name, number in (("zero", "0.0"), ("half", "0.5"), ("one", "1.0"))
+            )
         else:
-            constants += "".join(f"\n    %{name} = arith.constant {number} : i32"
-                                 for name, number in (("four", 4), ("least", -128), ("most", 127)))
+            constants += "".join(
+                f"\n    %{name} = arith.constant {number} : i32"
+                for name, number in (("four", 4), ("least", -128), ("most", 127))
+            )
         init = "%start" if self.start == "tensor" else "%init"
-        fill = "" if self.start == "tensor" else (
-            f"%init = linalg.fill ins({scalar} : {self.sum_type}) outs(%e : {product}) -> {product}")
+        fill = (
+            ""
+            if self.start == "tensor"
+            else (
+                f"%init = linalg.fill ins({scalar} : {self.sum_type}) outs(%e : {product}) -> {product}"
+            )
+        )
         loop_kinds = ", ".join(['"parallel"'] * (len(batch) + 2) + ['"reduction"'])
         last = "return %product : " + product
         if self.epilogue != "none":
@@ -223,8 +289,14 @@ class Product:
       {self.epilogue_body()}
     }} -> {result}
     return %result : {result}"""
-        dims = ['"T"' if axis == "m" else str({"n": self.n, "k": self.k, "b": self.batch}[axis])
-                if self.is_static or axis == "b" else f'"{axis}"' for axis in lhs]
+        dims = [
+            '"T"'
+            if axis == "m"
+            else str({"n": self.n, "k": self.k, "b": self.batch}[axis])
+            if self.is_static or axis == "b"
+            else f'"{axis}"'
+            for axis in lhs
+        ]
         return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {self.range[1]}>}}}} {{
   func.func @f(%a: {a} {{ukernel.shape = [{", ".join(dims)}]}}, %w: {w}, %bias: {bias}, %residual: {residual},
@@ -249,10 +321,12 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
 """
 
     def __str__(self):
-        return (f"{self.device}, {self.kinds[0]} by {self.kinds[1]} in {self.sum_type} to {self.output}, {self.layout}, "
-                f"{self.epilogue}, start {self.start}, {'casts before, ' if self.casts_before else ''}"
-                f"{self.batch or 1}x{self.m}x{self.n}x{self.k} {'static' if self.is_static else 'dynamic'}, "
-                f"range {self.range[0]} to {self.range[1]}, misaligned by {self.misalign}")
+        return (
+            f"{self.device}, {self.kinds[0]} by {self.kinds[1]} in {self.sum_type} to {self.output}, {self.layout}, "
+            f"{self.epilogue}, start {self.start}, {'casts before, ' if self.casts_before else ''}"
+            f"{self.batch or 1}x{self.m}x{self.n}x{self.k} {'static' if self.is_static else 'dynamic'}, "
+            f"range {self.range[0]} to {self.range[1]}, misaligned by {self.misalign}"
+        )
 
 
 def run(tests, product):
@@ -260,8 +334,17 @@ def run(tests, product):
     tests.describe(label, str(product))
     path = tests.write(f"{seed}.mlir", product.module())
     flags = [f"--misalign={product.misalign}"] if product.misalign else []
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", *flags)
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        f"--args={product.arguments()}",
+        f"--device={product.device}",
+        "--check",
+        *harness.CHECKED,
+        f"--seed={seed % 2**31}",
+        *flags,
+    )
     report, problems = harness.report_of(result)
     if not report:
         return problems
@@ -269,7 +352,9 @@ def run(tests, product):
         if not checked["ok"]:
             problems.append(f"relative error {checked['relative_error']}")
         if product.accumulator == EXACT_SUMS and checked["relative_error"] != 0:
-            problems.append(f"expected the reference's integers, but got an error of {checked['relative_error']}")
+            problems.append(
+                f"expected the reference's integers, but got an error of {checked['relative_error']}"
+            )
     launches = harness.launched(report)
     if product.m and (len(launches) != 1 or "_fallback_" in launches[0]):
         problems.append(f"expected one kernel that is no fallback, but got {launches}")

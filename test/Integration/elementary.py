@@ -9,23 +9,70 @@ import math
 import re
 from pathlib import Path
 
-import harness
 import numpy as np
+
+import harness
 
 PAGE = Path(__file__).parents[2] / "docs/math.md"
 # Results of exponentials below it are 0.
 LEAST_POWER = 1.71e-38
 FLUSHED = {"erfc", "exp", "exp2", "powf"}
 FUNCTIONS = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atan2": np.arctan2, "atanh": np.arctanh, "cbrt": np.cbrt, "cos": np.cos, "cosh": np.cosh,
-    "erf": np.vectorize(math.erf, otypes=[float]), "erfc": np.vectorize(math.erfc, otypes=[float]),
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log10": np.log10, "log1p": np.log1p,
-    "log2": np.log2, "powf": np.power, "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "sinh": np.sinh,
-    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh}
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "erf": np.vectorize(math.erf, otypes=[float]),
+    "erfc": np.vectorize(math.erfc, otypes=[float]),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "powf": np.power,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
 OF_TWO = {"atan2", "powf"}
-SPECIAL = np.array([0, np.inf, np.nan, 1, 0.5, 2, 3, 1e-45, 1e-40, 2.0**-126, 3.4028235e38, 1e-20, 87.3, 88.72,
-                    89.4, 104, 117435.99, 117436, 1e5, 1e8, 1e22, 2.0**100], np.float32)
+SPECIAL = np.array(
+    [
+        0,
+        np.inf,
+        np.nan,
+        1,
+        0.5,
+        2,
+        3,
+        1e-45,
+        1e-40,
+        2.0**-126,
+        3.4028235e38,
+        1e-20,
+        87.3,
+        88.72,
+        89.4,
+        104,
+        117435.99,
+        117436,
+        1e5,
+        1e8,
+        1e22,
+        2.0**100,
+    ],
+    np.float32,
+)
 SPECIAL = np.concatenate([SPECIAL, -SPECIAL])
 
 
@@ -68,7 +115,9 @@ def inputs(count):
         ranges = [rng.uniform(-limit, limit, 20000) for limit in (1, 4, 120, 1.2e5)]
         angles = rng.integers(1, 1 << 20, 20000) * (math.pi / 2)
         near = 1 + rng.uniform(-1e-3, 1e-3, 10000)
-        return np.concatenate([bits, *(np.float32(part) for part in (*ranges, angles, -angles, near))])
+        return np.concatenate(
+            [bits, *(np.float32(part) for part in (*ranges, angles, -angles, near))]
+        )
 
     if count == 1:
         return [np.concatenate([SPECIAL, floats()])]
@@ -83,14 +132,18 @@ def errors_of(y, exact, name):
     """Errors in units of the last place; infinite where a result is of another kind."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(y.dtype)
-        is_same = (y == rounded) & (np.signbit(y) == np.signbit(rounded)) | np.isnan(y) & np.isnan(rounded)
+        is_same = (y == rounded) & (np.signbit(y) == np.signbit(rounded)) | np.isnan(y) & np.isnan(
+            rounded
+        )
         if name == "powf":  # The sign of a power that is 0 beside the rounded one's.
             is_same |= y == rounded
         digits, least = (24, -149) if y.dtype == np.float32 else (11, -24)
         unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - digits, least))
         errors = np.abs(y.astype(np.float64) - exact) / unit
         is_finite = np.isfinite(y) & np.isfinite(rounded) & ~((y == 0) & (rounded == 0))
-        errors = np.where(is_same, np.where(np.isfinite(errors), errors, 0), np.where(is_finite, errors, np.inf))
+        errors = np.where(
+            is_same, np.where(np.isfinite(errors), errors, 0), np.where(is_finite, errors, np.inf)
+        )
         if name in FLUSHED:
             errors = np.where((np.abs(exact) < LEAST_POWER) & (np.abs(y) <= LEAST_POWER), 0, errors)
     return errors
@@ -107,8 +160,14 @@ class Test:
             np.save(path, data)
             items.append(f"{data.size}xf{8 * data.itemsize}@{path}")
         folder = self.harness.path(f"{name}_results")
-        answer = self.harness.tool("ftuner-run", source, f"--function={name}", "--device=h200", "--args=" + ",".join(items),
-                                   f"--save-dir={folder}")
+        answer = self.harness.tool(
+            "ftuner-run",
+            source,
+            f"--function={name}",
+            "--device=h200",
+            "--args=" + ",".join(items),
+            f"--save-dir={folder}",
+        )
         if answer.returncode:
             raise RuntimeError(answer.stderr.strip())
         return np.load(f"{folder}/result0.npy")
@@ -116,7 +175,9 @@ class Test:
     def singles(self):
         limits, problems = allowed(), []
         if limits.keys() != FUNCTIONS.keys():
-            return [f"{PAGE.name} and the functions differ: {sorted(limits.keys() ^ FUNCTIONS.keys())}"]
+            return [
+                f"{PAGE.name} and the functions differ: {sorted(limits.keys() ^ FUNCTIONS.keys())}"
+            ]
         for name in FUNCTIONS:
             source = self.harness.write(f"{name}.mlir", function(name))
             arguments = inputs(2 if name in OF_TWO else 1)
@@ -128,7 +189,9 @@ class Test:
             self.harness.describe(f"math.{name}", f"at most {errors[worst]:.3f} ulp")
             if not errors[worst] <= limits[name]:
                 at = ", ".join(repr(a[worst]) for a in arguments)
-                problems.append(f"math.{name}({at}) is {y[worst]!r} instead of {exact[worst]!r}: {errors[worst]:.3g} ulp")
+                problems.append(
+                    f"math.{name}({at}) is {y[worst]!r} instead of {exact[worst]!r}: {errors[worst]:.3g} ulp"
+                )
         return problems
 
     def halves(self):
@@ -136,12 +199,16 @@ class Test:
         x = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).view(np.float16)
         problems = []
         for name in ("log", "sin", "tan"):
-            y = self.execute(self.harness.write(f"{name}_f16.mlir", function(name, "f16")), name, [x])
+            y = self.execute(
+                self.harness.write(f"{name}_f16.mlir", function(name, "f16")), name, [x]
+            )
             with np.errstate(all="ignore"):
                 errors = errors_of(y, FUNCTIONS[name](x.astype(np.float64)), name)
             worst = int(np.argmax(errors))
             if not errors[worst] <= 0.501:
-                problems.append(f"math.{name}({x[worst]!r}) is {y[worst]!r}: {errors[worst]:.3g} ulp")
+                problems.append(
+                    f"math.{name}({x[worst]!r}) is {y[worst]!r}: {errors[worst]:.3g} ulp"
+                )
         return problems
 
 

@@ -25,6 +25,7 @@ MOST = {"f32": 1.15, "f16": 1.10}
 class Tile:
     """A family's tile along m, n and k, the warps that multiply, and what Triton 3.9.0 executes for it: instructions
     and stall counts; with pointers on sm_80, descriptors on sm_90, masked rows, by ptxas 13.0.88."""
+
     device: str
     schedule: str
     tile: tuple
@@ -48,22 +49,49 @@ class Tile:
 
 PRODUCERS = "producer_warpgroups = 1, tma = true"
 TILES = (
-    Tile("a100", "#ukernel.mma<warps = [2, 2], stages = 3, access = 16>", (128, 128, 32), 4, (446, 702)),
-    Tile("a100", "#ukernel.mma<warps = [2, 2], stages = 3, access = 16>", (64, 64, 64), 4, (127, 252)),
-    Tile("h100", f"#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}>", (128, 256, 64), 8, (448, 653)),
-    Tile("h100", f"#ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, {PRODUCERS}>", (64, 128, 64), 4, (236, 349)),
+    Tile(
+        "a100",
+        "#ukernel.mma<warps = [2, 2], stages = 3, access = 16>",
+        (128, 128, 32),
+        4,
+        (446, 702),
+    ),
+    Tile(
+        "a100", "#ukernel.mma<warps = [2, 2], stages = 3, access = 16>", (64, 64, 64), 4, (127, 252)
+    ),
+    Tile(
+        "h100",
+        f"#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}>",
+        (128, 256, 64),
+        8,
+        (448, 653),
+    ),
+    Tile(
+        "h100",
+        f"#ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, {PRODUCERS}>",
+        (64, 128, 64),
+        4,
+        (236, 349),
+    ),
 )
-UNALIGNED = {"HMMA": "<#ukernel.mma<warps = [1, 1], stages = 2, access = 1>, axis = 0, tiles = [[16, 16, 32]]>",
-             "HGMMA": "<#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>"}
+UNALIGNED = {
+    "HMMA": "<#ukernel.mma<warps = [1, 1], stages = 2, access = 1>, axis = 0, tiles = [[16, 16, 32]]>",
+    "HGMMA": "<#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>",
+}
 
 
 def module(operands, body, n=N, k=K):
     """The product of these columns and k with an epilogue of its sum `%a` and of elements `%v0`, `%v1` of operands, which ends in `%h`."""
     types = [f"tensor<{'?x' * operand.is_tensor}{n}x{operand.type}>" for operand in operands]
     shapes = [f' {{ukernel.shape = ["T", {n}]}}' * operand.is_tensor for operand in operands]
-    arguments = "".join(f", %e{i}: {type}{shape}" for i, (type, shape) in enumerate(zip(types, shapes)))
+    arguments = "".join(
+        f", %e{i}: {type}{shape}" for i, (type, shape) in enumerate(zip(types, shapes))
+    )
     names = "".join(f", %e{i}" for i in range(len(operands)))
-    maps = "".join(f"affine_map<(m, n) -> {'(m, n)' if operand.is_tensor else '(n)'}>, " for operand in operands)
+    maps = "".join(
+        f"affine_map<(m, n) -> {'(m, n)' if operand.is_tensor else '(n)'}>, "
+        for operand in operands
+    )
     values = "".join(f", %v{i}: {operand.type}" for i, operand in enumerate(operands))
     return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
@@ -93,17 +121,21 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
 @dataclass(frozen=True)
 class Operand:
     """An operand of an epilogue: a tensor of the result's shape, or an element for each column."""
+
     type: str = "f16"
     is_tensor: bool = False
 
 
 BIAS, RESIDUAL = Operand(), Operand(is_tensor=True)
 #: Bodies that add a bias of a type to sums.
-BIASES = {"f32": """
+BIASES = {
+    "f32": """
       %s = arith.addf %a, %v0 : f32
-      %h = arith.truncf %s : f32 to f16""", "f16": """
+      %h = arith.truncf %s : f32 to f16""",
+    "f16": """
       %s = arith.truncf %a : f32 to f16
-      %h = arith.addf %s, %v0 : f16"""}
+      %h = arith.addf %s, %v0 : f16""",
+}
 GELU = """
       %b = arith.extf %v0 : f16 to f32
       %x0 = arith.addf %a, %b : f32{inner}
@@ -115,11 +147,19 @@ GELU = """
       %h = arith.truncf %r : f32 to f16"""
 #: Epilogues that compute much: operands beside the sum, and bodies.
 FUSED = {
-    "gelu_erf": ([BIAS], GELU.format(inner="""
+    "gelu_erf": (
+        [BIAS],
+        GELU.format(
+            inner="""
       %c = arith.constant 0.70710678 : f32
       %q = arith.mulf %x0, %c : f32
-      %g = math.erf %q : f32""")),
-    "gelu_tanh": ([BIAS], GELU.format(inner="""
+      %g = math.erf %q : f32"""
+        ),
+    ),
+    "gelu_tanh": (
+        [BIAS],
+        GELU.format(
+            inner="""
       %cubic = arith.constant 0.044715 : f32
       %c = arith.constant 0.79788456 : f32
       %x2 = arith.mulf %x0, %x0 : f32
@@ -127,8 +167,12 @@ FUSED = {
       %x4 = arith.mulf %x3, %cubic : f32
       %x5 = arith.addf %x4, %x0 : f32
       %q = arith.mulf %x5, %c : f32
-      %g = math.tanh %q : f32""")),
-    "silu_gate": ([RESIDUAL], """
+      %g = math.tanh %q : f32"""
+        ),
+    ),
+    "silu_gate": (
+        [RESIDUAL],
+        """
       %gate = arith.extf %v0 : f16 to f32
       %one = arith.constant 1.0 : f32
       %minus = arith.negf %a : f32
@@ -136,13 +180,17 @@ FUSED = {
       %below = arith.addf %power, %one : f32
       %s = arith.divf %a, %below : f32
       %r = arith.mulf %s, %gate : f32
-      %h = arith.truncf %r : f32 to f16"""),
-    "bias_residual": ([BIAS, RESIDUAL], """
+      %h = arith.truncf %r : f32 to f16""",
+    ),
+    "bias_residual": (
+        [BIAS, RESIDUAL],
+        """
       %b = arith.extf %v0 : f16 to f32
       %y0 = arith.extf %v1 : f16 to f32
       %s = arith.addf %a, %b : f32
       %r = arith.addf %s, %y0 : f32
-      %h = arith.truncf %r : f32 to f16"""),
+      %h = arith.truncf %r : f32 to f16""",
+    ),
 }
 #: Most bytes of machine code of a kernel with one of them.
 MOST_CODE = 40 * 1024
@@ -153,9 +201,9 @@ MOST_CODE = 40 * 1024
 FUSED_TILES = {
     "whole": f"<#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}>, axis = 0, tiles = [[128, 256, 64]]>",
     "persistent": f"<#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}, persistent = 132>, "
-                  "axis = 0, tiles = [[128, 256, 64]]>",
+    "axis = 0, tiles = [[128, 256, 64]]>",
     "swapped": f"<#ukernel.wgmma<warpgroups = [1, 2], stages = 3, access = 16, swap_operands = true, {PRODUCERS}, "
-               "persistent = 132>, axis = 0, tiles = [[128, 256, 64]]>",
+    "persistent = 132>, axis = 0, tiles = [[128, 256, 64]]>",
 }
 
 
@@ -163,13 +211,18 @@ def measure_fused(tests, name, tile):
     """Bytes of machine code of a kernel with an epilogue of FUSED, and accesses to registers that spill."""
     label = f"{name}_{tile}"
     planned, problems = kernel_families.form(
-        tests, label, module(*FUSED[name]),
-        f"<families = [{FUSED_TILES[tile]}, {UNALIGNED['HGMMA']}], choices = [], general = 0, unaligned_general = 1>")
+        tests,
+        label,
+        module(*FUSED[name]),
+        f"<families = [{FUSED_TILES[tile]}, {UNALIGNED['HGMMA']}], choices = [], general = 0, unaligned_general = 1>",
+    )
     if problems:
         raise RuntimeError(problems[0])
     text, manifest = tests.translate(planned, "--device=h100")
     entry = manifest["workloads"][0]["families"][0]["kernel"]
-    (function,) = [function for function in sass.assembled(text, tests.path(label)) if function.name == entry]
+    (function,) = [
+        function for function in sass.assembled(text, tests.path(label)) if function.name == entry
+    ]
     spills = sum(instruction.name in ("LDL", "STL") for instruction in function.instructions)
     return 16 * len(function.instructions), spills
 
@@ -192,22 +245,35 @@ def check_fused(tests, name, tile):
 def measure(tests, tile, bias):
     """The epilogue of a tile, and the registers of its kernel."""
     name = f"{tile.label}_{bias}"
-    families = [f"<{tile.schedule}, axis = 0, tiles = [{list(tile.tile)}]>", UNALIGNED[tile.product]]
+    families = [
+        f"<{tile.schedule}, axis = 0, tiles = [{list(tile.tile)}]>",
+        UNALIGNED[tile.product],
+    ]
     planned, problems = kernel_families.form(
-        tests, name, module([Operand(bias)], BIASES[bias]),
-        f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>")
+        tests,
+        name,
+        module([Operand(bias)], BIASES[bias]),
+        f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>",
+    )
     if problems:
         raise RuntimeError(problems[0])
     text, manifest = tests.translate(planned, f"--device={tile.device}")
     entry = manifest["workloads"][0]["families"][0]["kernel"]
     (kernel,) = [kernel for kernel in manifest["kernels"] if kernel["entry"] == entry]
-    (function,) = [function for function in sass.assembled(text, tests.path(name)) if function.name == entry]
-    return sass.epilogue(function, tile.product, tile.stores), kernel["resources"]["registers_per_thread"]
+    (function,) = [
+        function for function in sass.assembled(text, tests.path(name)) if function.name == entry
+    ]
+    return sass.epilogue(function, tile.product, tile.stores), kernel["resources"][
+        "registers_per_thread"
+    ]
 
 
 def check(tests, tile, bias):
     epilogue, registers = measure(tests, tile, bias)
-    tests.describe(f"{tile.label} bias of {bias}", f"{epilogue.instructions} instructions, Triton {tile.triton[0]}")
+    tests.describe(
+        f"{tile.label} bias of {bias}",
+        f"{epilogue.instructions} instructions, Triton {tile.triton[0]}",
+    )
     if epilogue.instructions > MOST[bias] * tile.triton[0]:
         return [f"{epilogue.instructions} instructions, Triton's {tile.triton[0]}"]
     return []

@@ -8,8 +8,9 @@ arithmetic changes, and special values. Likewise math.exp, of scalars.
 
 import math
 
-import harness
 import numpy as np
+
+import harness
 
 ERROR_ULP = 2.0  # of f32
 DEVICES = ("v100", "h200")
@@ -43,9 +44,15 @@ def inputs():
     infinity = int(np.float32(np.inf).view(np.uint32))
     # 0, the smallest normal, where the form changes, where the result becomes 1, and infinity.
     places = np.array([0, 2.0**-126, 1, 3.92, np.inf], np.float32).view(np.uint32).astype(np.int64)
-    bits = np.concatenate([rng.integers(0, infinity, 40000), (places[:, None] + np.arange(-200, 201)).ravel()])
-    x = np.concatenate([np.clip(bits, 0, infinity).astype(np.uint32).view(np.float32),
-                        rng.uniform(0, 4.5, 80000).astype(np.float32)])
+    bits = np.concatenate(
+        [rng.integers(0, infinity, 40000), (places[:, None] + np.arange(-200, 201)).ravel()]
+    )
+    x = np.concatenate(
+        [
+            np.clip(bits, 0, infinity).astype(np.uint32).view(np.float32),
+            rng.uniform(0, 4.5, 80000).astype(np.float32),
+        ]
+    )
     return np.concatenate([x, -x, np.array([np.nan], np.float32)])
 
 
@@ -70,8 +77,13 @@ class Test:
             np.save(path, data)
             items.append("x".join(map(str, (*data.shape, f"f{8 * data.itemsize}"))) + "@" + path)
         folder = self.harness.path(f"{label}_results")
-        answer = self.harness.tool("ftuner-run", source, f"--device={device}", "--args=" + ",".join(items),
-                                   f"--save-dir={folder}")
+        answer = self.harness.tool(
+            "ftuner-run",
+            source,
+            f"--device={device}",
+            "--args=" + ",".join(items),
+            f"--save-dir={folder}",
+        )
         if answer.returncode:
             raise RuntimeError(answer.stderr.strip())
         return np.load(f"{folder}/result0.npy")
@@ -94,7 +106,9 @@ class Test:
         if not (y[np.abs(x) > 4] == np.sign(x[np.abs(x) > 4])).all():
             problems.append("some results are not 1 beyond 4")
         half = len(x) // 2
-        if not np.array_equal(y[:half].view(np.uint32) ^ np.uint32(1 << 31), y[half:].view(np.uint32)):
+        if not np.array_equal(
+            y[:half].view(np.uint32) ^ np.uint32(1 << 31), y[half:].view(np.uint32)
+        ):
             problems.append("erf(-x) is not -erf(x), or the sign of zero is lost")
         y = y[np.argsort(x)]
         if (np.diff(y) < -np.spacing(np.abs(y[1:]))).any():
@@ -105,12 +119,22 @@ class Test:
         # Normal ones, whose products with 0 and 1 are exact, without infinity.
         x = inputs()
         x = x[np.isfinite(x) & (np.abs(x) >= 2.0**-126)]
-        x = x[:len(x) // 48 * 48]
-        y = self.execute(f"vectors_{device}", PRODUCT, device, x.reshape(-1, 48), np.eye(48, dtype=np.float32))
-        scalars = self.execute(f"vectors_{device}_scalars", ELEMENTWISE.format(type="f32"), device, x)
+        x = x[: len(x) // 48 * 48]
+        y = self.execute(
+            f"vectors_{device}", PRODUCT, device, x.reshape(-1, 48), np.eye(48, dtype=np.float32)
+        )
+        scalars = self.execute(
+            f"vectors_{device}_scalars", ELEMENTWISE.format(type="f32"), device, x
+        )
         wrong = np.flatnonzero(y.ravel() != scalars)
-        return [f"erf({x[wrong[0]]!r}) is {y.ravel()[wrong[0]]!r} in a vector, {scalars[wrong[0]]!r} as a scalar, "
-                f"and {wrong.size} like it"] if wrong.size else []
+        return (
+            [
+                f"erf({x[wrong[0]]!r}) is {y.ravel()[wrong[0]]!r} in a vector, {scalars[wrong[0]]!r} as a scalar, "
+                f"and {wrong.size} like it"
+            ]
+            if wrong.size
+            else []
+        )
 
     def halves(self, device):
         x = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).view(np.float16)
@@ -119,29 +143,38 @@ class Test:
         errors = ulps(y, reference(x))
         worst = np.argmax(errors)
         # Half a unit, and those of f32, of which 2^13 are one of f16.
-        return [] if errors[worst] <= 0.5 + ERROR_ULP * 2.0**-13 else [f"erf({x[worst]!r}) is {y[worst]!r}"]
-
+        return (
+            []
+            if errors[worst] <= 0.5 + ERROR_ULP * 2.0**-13
+            else [f"erf({x[worst]!r}) is {y[worst]!r}"]
+        )
 
     def exponentials(self, device):
         rng = np.random.default_rng(harness.next_seed())
         # The ends of the normal floats, where the exponent changes, and what is 0 or infinite.
         places = (np.arange(-126, 129) + 0.5) * np.log(2)
-        x = np.concatenate([rng.uniform(-86.5, 88.7, 80000), rng.standard_normal(40000), rng.uniform(-1e-3, 1e-3, 10000),
-                            (places[:, None] * (1 + 1e-7 * np.arange(-20, 21))).ravel()]).astype(np.float32)
+        x = np.concatenate(
+            [
+                rng.uniform(-86.5, 88.7, 80000),
+                rng.standard_normal(40000),
+                rng.uniform(-1e-3, 1e-3, 10000),
+                (places[:, None] * (1 + 1e-7 * np.arange(-20, 21))).ravel(),
+            ]
+        ).astype(np.float32)
         x = x[(x > -86.5) & (x < 88.72)]
         special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 88.73, 1e30, -88, -1e30], np.float32)
         text = ELEMENTWISE.format(type="f32").replace("linalg.erf", "linalg.exp")
         y = self.execute(f"exponentials_{device}", text, device, np.concatenate([x, special]))
         exact = np.exp(x.astype(np.float64))
-        errors = ulps(y[:len(x)], exact)
+        errors = ulps(y[: len(x)], exact)
         worst = np.argmax(errors)
         self.harness.describe(f"exponentials on {device}", f"at most {errors[worst]:.2f} ulp")
         problems = []
         if not errors[worst] <= ERROR_ULP:
             problems.append(f"exp({x[worst]!r}) is {y[worst]!r} instead of {exact[worst]!r}")
         expected = np.array([1, 1, np.inf, 0, np.nan, np.inf, np.inf, 0, 0], np.float32)
-        if not np.array_equal(y[len(x):], expected, equal_nan=True):
-            problems.append(f"exp of {special} is {y[len(x):]}")
+        if not np.array_equal(y[len(x) :], expected, equal_nan=True):
+            problems.append(f"exp of {special} is {y[len(x) :]}")
         return problems
 
 

@@ -14,14 +14,25 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
+
 import harness
 import images
 import library
-import numpy as np
 
 # CUresult
 ILLEGAL_STATE, NOT_SUPPORTED = 401, 801
-UNSUPPORTED, INVALIDATED, MERGE, UNMATCHED, UNJOINED, ISOLATION, IMPLICIT, CAPTURED_EVENT, WRONG_THREAD = range(900, 909)
+(
+    UNSUPPORTED,
+    INVALIDATED,
+    MERGE,
+    UNMATCHED,
+    UNJOINED,
+    ISOLATION,
+    IMPLICIT,
+    CAPTURED_EVENT,
+    WRONG_THREAD,
+) = range(900, 909)
 # CUstreamCaptureMode, CUstreamCaptureStatus, CUgraphNodeType
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)
 NONE, ACTIVE, INVALID = range(3)
@@ -60,9 +71,17 @@ class Graph:
         self.types = []
         for node in nodes:
             kind = ctypes.c_int()
-            check(driver.cuGraphNodeGetType(ctypes.c_void_p(node), ctypes.byref(kind)), "cuGraphNodeGetType")
+            check(
+                driver.cuGraphNodeGetType(ctypes.c_void_p(node), ctypes.byref(kind)),
+                "cuGraphNodeGetType",
+            )
             self.types.append(kind.value)
-        check(driver.cuGraphInstantiateWithFlags(ctypes.byref(self.executable), graph, ctypes.c_uint64(0)), "instantiating")
+        check(
+            driver.cuGraphInstantiateWithFlags(
+                ctypes.byref(self.executable), graph, ctypes.c_uint64(0)
+            ),
+            "instantiating",
+        )
         # What was instantiated stands for itself.
         check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
 
@@ -107,7 +126,7 @@ class Call:
         self.function = getattr(opened.library, name)
         k, n = opened.functions[name]["arguments"][1]["shape"]
         self.shapes = [(size, k), (k, n)]
-        self.result_shapes = [(size, n), (size,)][:len(opened.functions[name]["results"])]
+        self.result_shapes = [(size, n), (size,)][: len(opened.functions[name]["results"])]
         get_workspace = getattr(opened.library, f"{name}_workspace_size")
         get_workspace.restype = ctypes.c_int64
         self.workspace_bytes = get_workspace(self.size)
@@ -131,16 +150,25 @@ class Call:
         self.opened.check(self.function(*pointers, self.size, workspace, self.opened.stream))
 
     def is_untouched(self):
-        return all((buffer.view(np.uint8, (buffer.size,)) == library.POISON).all()
-                   for buffer in (*self.results, self.workspace))
+        return all(
+            (buffer.view(np.uint8, (buffer.size,)) == library.POISON).all()
+            for buffer in (*self.results, self.workspace)
+        )
 
     def error(self):
-        if not all(buffer.is_intact() for buffer in (*self.arguments, *self.results, self.workspace)):
+        if not all(
+            buffer.is_intact() for buffer in (*self.arguments, *self.results, self.workspace)
+        ):
             raise RuntimeError("something was written outside of a buffer")
-        product, *sums = (buffer.view(np.float32, shape) for buffer, shape in zip(self.results, self.result_shapes))
+        product, *sums = (
+            buffer.view(np.float32, shape)
+            for buffer, shape in zip(self.results, self.result_shapes)
+        )
         norm = np.linalg.norm(self.product)
         errors = [np.linalg.norm(product - self.product) / norm]
-        errors += [np.linalg.norm(found - product.astype(np.float64).sum(1)) / norm for found in sums]
+        errors += [
+            np.linalg.norm(found - product.astype(np.float64).sum(1)) / norm for found in sums
+        ]
         return max(map(float, errors))
 
 
@@ -164,8 +192,14 @@ def run_child(bin_dir, path, has_prepared, mode, seed):
         call.call()
         was_capturing = status_of(driver, stream)
         graph = end(driver, stream)
-        answer = {"name": name, "workspace": call.workspace_bytes, "types": graph.types,
-                  "capturing": [was_capturing, status_of(driver, stream)], "untouched": call.is_untouched(), "errors": []}
+        answer = {
+            "name": name,
+            "workspace": call.workspace_bytes,
+            "types": graph.types,
+            "capturing": [was_capturing, status_of(driver, stream)],
+            "untouched": call.is_untouched(),
+            "errors": [],
+        }
         for _ in range(LAUNCHES):
             # A call outside of graphs has parameters and tensor maps of its own.
             other.fill(rng)
@@ -185,22 +219,41 @@ def run_child(bin_dir, path, has_prepared, mode, seed):
 def kernels_with_maps(path, runtime):
     """The kernels that take tensor maps."""
     manifest = json.loads(library.Library(path, runtime).module.manifest)
-    return {kernel["entry"] for kernel in manifest["kernels"]
-            if any(parameter["kind"] == "tensor_map" for parameter in kernel["parameters"])}
+    return {
+        kernel["entry"]
+        for kernel in manifest["kernels"]
+        if any(parameter["kind"] == "tensor_map" for parameter in kernel["parameters"])
+    }
 
 
 def check_calls(tests, path, kernels, mapped):
     """Functions with tensor maps and with workspaces, prepared and not, in each mode of capture."""
     problems, found = [], []
     folder = os.path.join(tests.bin_dir, "..", "lib", "cuda-emulator")
-    environment = {"FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"), "FTRT_EMULATED_LIBRARIES": path,
-                   "FTRT_TRACE": "1"}
+    environment = {
+        "FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"),
+        "FTRT_EMULATED_LIBRARIES": path,
+        "FTRT_TRACE": "1",
+    }
     for capability, chip, has_prepared, mode in (
-            ("9.0", "sm_90a", True, GLOBAL), ("9.0", "sm_90a", False, GLOBAL), ("10.0", "sm_90", False, THREAD_LOCAL)):
+        ("9.0", "sm_90a", True, GLOBAL),
+        ("9.0", "sm_90a", False, GLOBAL),
+        ("10.0", "sm_90", False, THREAD_LOCAL),
+    ):
         label = f"{capability}, {'prepared' if has_prepared else 'first use while captured'}, mode {mode}"
-        child = subprocess.run([sys.executable, __file__, "--bin-dir", tests.bin_dir, "--child",
-                                json.dumps([path, has_prepared, mode, harness.next_seed()])], capture_output=True, text=True,
-                               env={**os.environ, **environment, "FTRT_EMULATED_CAPABILITY": capability})
+        child = subprocess.run(
+            [
+                sys.executable,
+                __file__,
+                "--bin-dir",
+                tests.bin_dir,
+                "--child",
+                json.dumps([path, has_prepared, mode, harness.next_seed()]),
+            ],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **environment, "FTRT_EMULATED_CAPABILITY": capability},
+        )
         if child.returncode != 0:
             problems.append(f"{label}: {child.stderr}")
             continue
@@ -214,19 +267,34 @@ def check_calls(tests, path, kernels, mapped):
             mine = [re.findall(r"launch (\w+):", text) for text in launched[:LAUNCHES]]
             del launched[:LAUNCHES]
             captured |= {name for names in mine for name in names}
-            if (answer["types"] != [KERNEL] * len(mine[0]) or not mine[0] or mine != [mine[0]] * LAUNCHES
-                    or not set(mine[0]) <= kernels[chip]):
+            if (
+                answer["types"] != [KERNEL] * len(mine[0])
+                or not mine[0]
+                or mine != [mine[0]] * LAUNCHES
+                or not set(mine[0]) <= kernels[chip]
+            ):
                 problems.append(f"{label}: {answer}, launched {mine}")
             if answer["capturing"] != [ACTIVE, NONE] or not answer["untouched"]:
-                problems.append(f"{label}: {answer}: expected that nothing runs until the graph is launched")
-            if len(answer["errors"]) != 2 * LAUNCHES or not max(answer["errors"]) <= images.TOLERANCE:
+                problems.append(
+                    f"{label}: {answer}: expected that nothing runs until the graph is launched"
+                )
+            if (
+                len(answer["errors"]) != 2 * LAUNCHES
+                or not max(answer["errors"]) <= images.TOLERANCE
+            ):
                 problems.append(f"{label}: {answer}")
         if bool(captured & mapped) != (chip == "sm_90a"):
-            problems.append(f"{label}: expected kernels with tensor maps for sm_90a alone, but got {captured}")
+            problems.append(
+                f"{label}: expected kernels with tensor maps for sm_90a alone, but got {captured}"
+            )
         if not any(answer["workspace"] and len(answer["types"]) > 1 for answer in answers):
-            problems.append(f"{label}: expected a graph of several kernels with a workspace, but got {answers}")
-        found.append(f"{label}: {sum(len(answer['types']) for answer in answers)} kernels, error up to "
-                     f"{max(max(answer['errors']) for answer in answers):.1e}")
+            problems.append(
+                f"{label}: expected a graph of several kernels with a workspace, but got {answers}"
+            )
+        found.append(
+            f"{label}: {sum(len(answer['types']) for answer in answers)} kernels, error up to "
+            f"{max(max(answer['errors']) for answer in answers):.1e}"
+        )
     tests.describe("calls", "; ".join(found))
     return problems
 
@@ -270,7 +338,11 @@ class Rules:
         stream = self.begin(mode, flags)
         self.expect(what, call(stream), wanted)
         self.expect(f"{what}: status", status_of(self.driver, stream), INVALID)
-        self.expect(f"{what}: copy", self.driver.cuMemsetD8Async(None, 0, ctypes.c_size_t(0), stream), INVALIDATED)
+        self.expect(
+            f"{what}: copy",
+            self.driver.cuMemsetD8Async(None, 0, ctypes.c_size_t(0), stream),
+            INVALIDATED,
+        )
         self.expect(f"{what}: end", self.end(stream), INVALIDATED)
 
     def allows(self, what, call, mode):
@@ -314,35 +386,69 @@ def run_rules(path):
         rules.allows(what, call, RELAXED)
         # The mode of the thread that asks counts, too.
         mode = ctypes.c_int(RELAXED)
-        expect("mode", (driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)), mode.value), (0, GLOBAL))
+        expect(
+            "mode",
+            (driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)), mode.value),
+            (0, GLOBAL),
+        )
         rules.allows(f"{what} by a relaxed thread", call, GLOBAL)
-        expect("mode", (driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)), mode.value), (0, RELAXED))
+        expect(
+            "mode",
+            (driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)), mode.value),
+            (0, RELAXED),
+        )
     # The legacy default stream waits for streams that do not say otherwise.
     for legacy in (None, 1):
         fill = (ctypes.c_void_p(memory.value), 0, size, ctypes.c_void_p(legacy))
-        rules.breaks("legacy stream", lambda _: driver.cuMemsetD8Async(*fill), IMPLICIT, RELAXED, flags=0)
+        rules.breaks(
+            "legacy stream", lambda _: driver.cuMemsetD8Async(*fill), IMPLICIT, RELAXED, flags=0
+        )
         rules.allows("legacy stream", lambda _: driver.cuMemsetD8Async(*fill), GLOBAL)
-        expect("capture of a legacy stream", driver.cuStreamBeginCapture_v2(ctypes.c_void_p(legacy), GLOBAL), UNSUPPORTED)
+        expect(
+            "capture of a legacy stream",
+            driver.cuStreamBeginCapture_v2(ctypes.c_void_p(legacy), GLOBAL),
+            UNSUPPORTED,
+        )
     # A thread's own default stream is one like others.
     own = ctypes.c_void_p(2)
     expect("capture of a thread's stream", driver.cuStreamBeginCapture_v2(own, GLOBAL), 0)
-    expect("its status, and in another thread", (status_of(driver, own), in_thread(lambda: status_of(driver, own))),
-           (ACTIVE, NONE))
+    expect(
+        "its status, and in another thread",
+        (status_of(driver, own), in_thread(lambda: status_of(driver, own))),
+        (ACTIVE, NONE),
+    )
     expect("end", rules.end(own), 0)
     # Beginnings and ends.
     expect("mode 3", driver.cuStreamBeginCapture_v2(rules.stream(), 3), 1)
     stream = rules.begin()
     expect("begin twice", driver.cuStreamBeginCapture_v2(stream, GLOBAL), ILLEGAL_STATE)
-    expect("end in a thread", in_thread(lambda: driver.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p()))),
-           WRONG_THREAD)
+    expect(
+        "end in a thread",
+        in_thread(lambda: driver.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p()))),
+        WRONG_THREAD,
+    )
     expect("end", rules.end(stream), 0)
-    expect("end again", driver.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p())), ILLEGAL_STATE)
+    expect(
+        "end again",
+        driver.cuStreamEndCapture(stream, ctypes.byref(ctypes.c_void_p())),
+        ILLEGAL_STATE,
+    )
     # Forks and joins: filled with 1, then 2 on another stream, and copied.
     expect("memory", driver.cuMemAlloc_v2(ctypes.byref(memory), size), 0)
     target = ctypes.create_string_buffer(256)
-    first, second, fork, join, outside = rules.begin(), rules.stream(), rules.event(), rules.event(), rules.event()
+    first, second, fork, join, outside = (
+        rules.begin(),
+        rules.stream(),
+        rules.event(),
+        rules.event(),
+        rules.event(),
+    )
     expect("fill", driver.cuMemsetD8Async(memory, 1, size, first), 0)
-    expect("fork", (driver.cuEventRecord(fork, first), driver.cuStreamWaitEvent(second, fork, 0)), (0, 0))
+    expect(
+        "fork",
+        (driver.cuEventRecord(fork, first), driver.cuStreamWaitEvent(second, fork, 0)),
+        (0, 0),
+    )
     expect("status of what joined", status_of(driver, second), ACTIVE)
     expect("fill", driver.cuMemsetD8Async(memory, 2, ctypes.c_size_t(128), second), 0)
     expect("end of what joined", driver.cuEventRecord(join, second), 0)
@@ -353,9 +459,23 @@ def run_rules(path):
     expect("host", driver.cuLaunchHostFunc(first, host, None), 0)
     status, number = ctypes.c_int(), ctypes.c_uint64()
     graph, nodes, count = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
-    expect("info", driver.cuStreamGetCaptureInfo_v2(first, ctypes.byref(status), ctypes.byref(number), ctypes.byref(graph),
-                                                    ctypes.byref(nodes), ctypes.byref(count)), 0)
-    expect("info", (status.value, number.value > 0, bool(graph.value), count.value), (ACTIVE, True, True, 1))
+    expect(
+        "info",
+        driver.cuStreamGetCaptureInfo_v2(
+            first,
+            ctypes.byref(status),
+            ctypes.byref(number),
+            ctypes.byref(graph),
+            ctypes.byref(nodes),
+            ctypes.byref(count),
+        ),
+        0,
+    )
+    expect(
+        "info",
+        (status.value, number.value > 0, bool(graph.value), count.value),
+        (ACTIVE, True, True, 1),
+    )
     captured = end(driver, first)
     expect("nothing ran", (target.raw, calls), (bytes(256), []))
     expect("nodes", captured.types, [SET, SET, COPY, HOST])
@@ -372,20 +492,41 @@ def run_rules(path):
     expect("launched", len(calls), 2)
     # Streams that no one waits for, ends on the wrong stream, and events of elsewhere.
     first, second = rules.begin(), rules.stream()
-    expect("fork", (driver.cuEventRecord(fork, first), driver.cuStreamWaitEvent(second, fork, 0)), (0, 0))
+    expect(
+        "fork",
+        (driver.cuEventRecord(fork, first), driver.cuStreamWaitEvent(second, fork, 0)),
+        (0, 0),
+    )
     expect("fill", driver.cuMemsetD8Async(memory, 2, size, second), 0)
     expect("unjoined", rules.end(first), UNJOINED)
     expect("status of what joined", status_of(driver, second), NONE)
     first, second = rules.begin(), rules.stream()
-    expect("fork", (driver.cuEventRecord(fork, first), driver.cuStreamWaitEvent(second, fork, 0)), (0, 0))
+    expect(
+        "fork",
+        (driver.cuEventRecord(fork, first), driver.cuStreamWaitEvent(second, fork, 0)),
+        (0, 0),
+    )
     expect("end", driver.cuStreamEndCapture(second, ctypes.byref(ctypes.c_void_p())), UNMATCHED)
     expect("end", rules.end(first), INVALIDATED)
-    expect("event of a capture that has ended", driver.cuStreamWaitEvent(rules.stream(), fork, 0), ISOLATION)
+    expect(
+        "event of a capture that has ended",
+        driver.cuStreamWaitEvent(rules.stream(), fork, 0),
+        ISOLATION,
+    )
     expect("record", driver.cuEventRecord(outside, rules.stream()), 0)
-    rules.breaks("event of outside", lambda stream: driver.cuStreamWaitEvent(stream, outside, 0), ISOLATION, RELAXED)
+    rules.breaks(
+        "event of outside",
+        lambda stream: driver.cuStreamWaitEvent(stream, outside, 0),
+        ISOLATION,
+        RELAXED,
+    )
     rules.breaks("event that is asked", lambda _: driver.cuEventQuery(outside), UNSUPPORTED)
-    rules.breaks("event of the capture", lambda stream: driver.cuEventRecord(fork, stream) or
-                 driver.cuEventSynchronize(fork), CAPTURED_EVENT, RELAXED)
+    rules.breaks(
+        "event of the capture",
+        lambda stream: driver.cuEventRecord(fork, stream) or driver.cuEventSynchronize(fork),
+        CAPTURED_EVENT,
+        RELAXED,
+    )
     first, second = rules.begin(), rules.begin()
     expect("record", driver.cuEventRecord(fork, first), 0)
     expect("merge", driver.cuStreamWaitEvent(second, fork, 0), MERGE)
@@ -406,14 +547,19 @@ def run_rules(path):
     expect("load", load(), 0)
     kernel = ctypes.c_void_p()
     expect("kernel", driver.cuModuleGetFunction(ctypes.byref(kernel), module, b"nobody"), 0)
-    expect("launch of a kernel that no library has",
-           driver.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, rules.begin(), None, None), 719)
+    expect(
+        "launch of a kernel that no library has",
+        driver.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, rules.begin(), None, None),
+        719,
+    )
     print(json.dumps(rules.problems))
 
 
 def check_rules(tests):
     path = os.path.join(tests.bin_dir, "..", "lib", "cuda-emulator", "libcuda.so.1")
-    child = subprocess.run([sys.executable, __file__, "--rules", path], capture_output=True, text=True)
+    child = subprocess.run(
+        [sys.executable, __file__, "--rules", path], capture_output=True, text=True
+    )
     if child.returncode != 0:
         return [child.stderr]
     return json.loads(child.stdout)
@@ -430,7 +576,14 @@ def main():
         source = re.sub("|".join(SMALLER), lambda found: SMALLER[found[0]], file.read())
     path = images.build(tests, "graphs", "--emulator", source=tests.write("graphs.mlir", source))
     runtime = library.open_runtime(tests.bin_dir)
-    tests.add("calls", check_calls, tests, path, images.kernels_of(path, runtime), kernels_with_maps(path, runtime))
+    tests.add(
+        "calls",
+        check_calls,
+        tests,
+        path,
+        images.kernels_of(path, runtime),
+        kernels_with_maps(path, runtime),
+    )
     return tests.finish()
 
 

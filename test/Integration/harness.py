@@ -21,8 +21,9 @@ def start(documentation, flags=None):
     flags: from a flag's name to what ArgumentParser.add_argument takes for it.
     Returns (Harness, options).
     """
-    parser = argparse.ArgumentParser(description=documentation,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", required=True, help="folder of the built tools")
     for name, settings in (flags or {}).items():
         parser.add_argument(name, **settings)
@@ -62,9 +63,14 @@ def share(devices, number):
 def add_covering(tests, cases):
     """A job for each of cases, (properties, label, function, *arguments); of the suite for those that have all pairs of
     properties (covering.py)."""
-    chosen = range(len(cases)) if SCALE > 1 else covering.choose([properties for properties, *_ in cases])[0]
+    chosen = (
+        range(len(cases))
+        if SCALE > 1
+        else covering.choose([properties for properties, *_ in cases])[0]
+    )
     for index in chosen:
         tests.add(*cases[index][1:])
+
 
 def add_random_cases(tests, options, make, run):
     """A job for each random case: run(tests, case) of case = make(seed). `options` are of the flags of random_cases.
@@ -72,6 +78,7 @@ def add_random_cases(tests, options, make, run):
     A case has `properties()`, a dictionary, and gets its seed as `seed`. Cases that run are chosen for their pairs of
     properties (covering.py), but where the command line names a seed.
     """
+
     def case_of(seed):
         case = make(seed)
         case.seed = seed
@@ -84,7 +91,10 @@ def add_random_cases(tests, options, make, run):
         candidates = [case_of(SEED + index) for index in range(max(CANDIDATES, 2 * count))]
         chosen, share = covering.choose([case.properties() for case in candidates], count)
         cases = [candidates[index] for index in chosen]
-        print(f"{len(cases)} random cases, which have {share:.1%} of the pairs of properties", flush=True)
+        print(
+            f"{len(cases)} random cases, which have {share:.1%} of the pairs of properties",
+            flush=True,
+        )
     for case in cases:
         tests.add(f"seed {case.seed}", run, tests, case)
 
@@ -93,7 +103,13 @@ def add_random_cases(tests, options, make, run):
 NO_TOOLKIT = {name: "/nonexistent" for name in ("PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")}
 
 #: Flags of ftuner-run for a run in the emulator that checks everything but results.
-CHECKED = ["--executor=emulator", "--check-bounds", "--check-races", "--thread-order=shuffled", "--json"]
+CHECKED = [
+    "--executor=emulator",
+    "--check-bounds",
+    "--check-races",
+    "--thread-order=shuffled",
+    "--json",
+]
 
 
 def report_of(result):
@@ -112,25 +128,41 @@ def run_case(tests, case, *flags):
     """
     path = tests.write(f"{case.seed}.mlir", case.module())
     arguments = ",".join(argument for _, _, argument in case.arguments())
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={arguments}", f"--device={case.device}", "--check",
-                        *CHECKED, f"--seed={case.seed % 2**31}", "--max-kernels=3", *flags)
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        f"--args={arguments}",
+        f"--device={case.device}",
+        "--check",
+        *CHECKED,
+        f"--seed={case.seed % 2**31}",
+        "--max-kernels=3",
+        *flags,
+    )
     report, problems = report_of(result)
     if not report:
         return None, problems
     if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
+        problems.append(
+            f"relative errors {[checked['relative_error'] for checked in report['results']]}"
+        )
     return [launch["kernel"] for launch in report["launches"]], problems
 
 
 def launched(report):
     """Names of the kernels of a run, without those that add slices of k up behind their own."""
-    return [launch["kernel"] for launch in report["launches"] if not launch["kernel"].endswith("_sum")]
+    return [
+        launch["kernel"] for launch in report["launches"] if not launch["kernel"].endswith("_sum")
+    ]
 
 
 def cache_compilations(folder):
     """What CMake builds below a folder is compiled once for all runs, wherever the folder is, if there is ccache."""
     if shutil.which("ccache"):
-        os.environ.update(CMAKE_CXX_COMPILER_LAUNCHER="ccache", CCACHE_BASEDIR=folder, CCACHE_NOHASHDIR="1")
+        os.environ.update(
+            CMAKE_CXX_COMPILER_LAUNCHER="ccache", CCACHE_BASEDIR=folder, CCACHE_NOHASHDIR="1"
+        )
 
 
 class Harness:
@@ -152,16 +184,32 @@ class Harness:
 
     def tool(self, name, *args, timeout=900, environment=None):
         """Runs a tool, with additions to its environment; returns the completed process."""
-        return subprocess.run([os.path.join(self.bin_dir, name), *args], capture_output=True, text=True,
-                              timeout=timeout, env={**os.environ, **(environment or {})})
+        return subprocess.run(
+            [os.path.join(self.bin_dir, name), *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **(environment or {})},
+        )
 
     def translate(self, path, *flags):
         """The PTX of a module and its manifest, from one compilation."""
         outputs = [f"{os.path.splitext(path)[0]}.out.{extension}" for extension in ("ptx", "json")]
-        result = self.tool("ftuner-translate", path, "--ftuner-to-ptx", *flags, "-o", outputs[0], f"--manifest={outputs[1]}")
+        result = self.tool(
+            "ftuner-translate",
+            path,
+            "--ftuner-to-ptx",
+            *flags,
+            "-o",
+            outputs[0],
+            f"--manifest={outputs[1]}",
+        )
         if result.returncode != 0:
             raise RuntimeError(result.stderr)
-        with open(outputs[0], encoding="utf-8") as ptx, open(outputs[1], encoding="utf-8") as manifest:
+        with (
+            open(outputs[0], encoding="utf-8") as ptx,
+            open(outputs[1], encoding="utf-8") as manifest,
+        ):
             return ptx.read(), json.load(manifest)
 
     def add(self, label, function, *args):
@@ -174,6 +222,7 @@ class Harness:
     def finish(self):
         """Runs every job, prints a line for each, and exits."""
         failed = 0
+
         def run(function, args):
             begin = time.monotonic()
             try:
@@ -183,11 +232,15 @@ class Harness:
             return problems, time.monotonic() - begin
 
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            running = [(label, pool.submit(run, function, args)) for label, function, args in self.jobs]
+            running = [
+                (label, pool.submit(run, function, args)) for label, function, args in self.jobs
+            ]
             for label, job in running:
                 problems, seconds = job.result()
-                print(f"{'FAILED' if problems else 'ok    '} {label}{self.descriptions.get(label, '')} ({seconds:.1f} s)",
-                      flush=True)
+                print(
+                    f"{'FAILED' if problems else 'ok    '} {label}{self.descriptions.get(label, '')} ({seconds:.1f} s)",
+                    flush=True,
+                )
                 for problem in problems:
                     print(f"    {problem}", flush=True)
                 failed += bool(problems)

@@ -13,14 +13,19 @@ import re
 import subprocess
 import sys
 
+import numpy as np
+
 import harness
 import library
-import numpy as np
 
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "Target", "Inputs", "images.mlir")
 COMPILED = ["--device=h100", "--paths=simt,mma,wgmma", "--max-kernels=2"]
 # Sizes of the functions, the second one's product in slices; those of the suite are in few blocks.
-SIZES = {"f": (1, 33, 200), "slices": (33, 300)} if harness.SCALE > 1 else {"f": (1, 33), "slices": (33,)}
+SIZES = (
+    {"f": (1, 33, 200), "slices": (33, 300)}
+    if harness.SCALE > 1
+    else {"f": (1, 33), "slices": (33,)}
+)
 TOLERANCE = 1e-5
 FTRT_ERROR_INVALID_ARGUMENT, FTRT_ERROR_HOST, FTRT_ERROR_NO_IMAGE = 1, 4, 7
 
@@ -50,9 +55,16 @@ class Images(library.Library):
         size = ctypes.c_int64(len(a))
         get_workspace = getattr(self.library, f"{name}_workspace_size")
         get_workspace.restype = ctypes.c_int64
-        shapes = [(len(a), b.shape[1]), (len(a),)][:len(self.functions[name]["results"])]
-        buffers = [library.Guarded(bytes) for bytes in
-                   (a.nbytes, b.nbytes, *(4 * int(np.prod(shape)) for shape in shapes), get_workspace(size))]
+        shapes = [(len(a), b.shape[1]), (len(a),)][: len(self.functions[name]["results"])]
+        buffers = [
+            library.Guarded(bytes)
+            for bytes in (
+                a.nbytes,
+                b.nbytes,
+                *(4 * int(np.prod(shape)) for shape in shapes),
+                get_workspace(size),
+            )
+        ]
         for buffer, value in zip(buffers, (a, b)):
             buffer.view(value.dtype, value.shape)[...] = value
         *pointers, workspace = [ctypes.c_void_p(buffer.address) for buffer in buffers]
@@ -73,7 +85,9 @@ def run_child(bin_dir, path, where, has_prepared, seed):
     rng = np.random.default_rng(seed)
 
     def bf16(*shape):
-        return (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        return (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(
+            np.uint16
+        )
 
     def value(bits):
         return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -90,8 +104,13 @@ def run_child(bin_dir, path, where, has_prepared, seed):
                 expected = value(a) @ value(b)
                 errors.append(float(np.linalg.norm(product - expected) / np.linalg.norm(expected)))
                 # Sums of products of either sign cancel.
-                errors += [float(np.linalg.norm(of_rows - product.astype(np.float64).sum(1)) / np.linalg.norm(expected))
-                           for of_rows in sums]
+                errors += [
+                    float(
+                        np.linalg.norm(of_rows - product.astype(np.float64).sum(1))
+                        / np.linalg.norm(expected)
+                    )
+                    for of_rows in sums
+                ]
     except RuntimeError as error:
         sys.exit(str(error))
     print(json.dumps(errors))
@@ -100,11 +119,25 @@ def run_child(bin_dir, path, where, has_prepared, seed):
 def run(tests, path, where, *, has_prepared=False, seed=None, **environment):
     """The errors of the results and the kernels that were launched; or what failed, in words."""
     folder = os.path.join(tests.bin_dir, "..", "lib", "cuda-emulator")
-    environment = {"FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"), "FTRT_EMULATED_LIBRARIES": path,
-                   "FTRT_TRACE": "1", **environment}
-    child = subprocess.run([sys.executable, __file__, "--bin-dir", tests.bin_dir, "--child",
-                            json.dumps([path, where, has_prepared, seed or harness.next_seed()])],
-                           capture_output=True, text=True, env={**os.environ, **environment})
+    environment = {
+        "FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"),
+        "FTRT_EMULATED_LIBRARIES": path,
+        "FTRT_TRACE": "1",
+        **environment,
+    }
+    child = subprocess.run(
+        [
+            sys.executable,
+            __file__,
+            "--bin-dir",
+            tests.bin_dir,
+            "--child",
+            json.dumps([path, where, has_prepared, seed or harness.next_seed()]),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
     if child.returncode != 0:
         return None, [], child.stderr
     return json.loads(child.stdout), re.findall(r"launch (\w+):", child.stderr), ""
@@ -112,7 +145,9 @@ def run(tests, path, where, *, has_prepared=False, seed=None, **environment):
 
 def build(tests, name, *options, source=SOURCE):
     path = tests.path(f"lib{name}.so")
-    answer = tests.tool("ftuner-translate", source, "--ftuner-to-library", *COMPILED, *options, "-o", path)
+    answer = tests.tool(
+        "ftuner-translate", source, "--ftuner-to-library", *COMPILED, *options, "-o", path
+    )
     if answer.returncode != 0:
         raise RuntimeError(answer.stderr)
     return path
@@ -121,8 +156,10 @@ def build(tests, name, *options, source=SOURCE):
 def kernels_of(path, runtime):
     """The kernels of each image by its chip."""
     manifest = json.loads(library.Library(path, runtime).module.manifest)
-    return {chip: {kernel["entry"] for kernel in manifest["kernels"] if chip in kernel["chips"]}
-            for chip in (manifest["device"]["chip"], manifest["device"]["portable_chip"])}
+    return {
+        chip: {kernel["entry"] for kernel in manifest["kernels"] if chip in kernel["chips"]}
+        for chip in (manifest["device"]["chip"], manifest["device"]["portable_chip"])
+    }
 
 
 def check_results(problems, label, errors):
@@ -133,15 +170,24 @@ def check_results(problems, label, errors):
 def check_devices(tests, path, images):
     """Each device takes its image, prepared or not; the exact one has kernels of its own."""
     problems = []
-    alone = {chip: images[chip] - images[other] for chip, other in (("sm_90a", "sm_90"), ("sm_90", "sm_90a"))}
-    if not all(alone.values()) or not all(any(name.endswith("_sum") for name in image) for image in images.values()):
-        return [f"expected kernels in one image alone, and one that adds up slices in each, but got {images}"]
+    alone = {
+        chip: images[chip] - images[other]
+        for chip, other in (("sm_90a", "sm_90"), ("sm_90", "sm_90a"))
+    }
+    if not all(alone.values()) or not all(
+        any(name.endswith("_sum") for name in image) for image in images.values()
+    ):
+        return [
+            f"expected kernels in one image alone, and one that adds up slices in each, but got {images}"
+        ]
     found = []
     for capability, chip in (("9.0", "sm_90a"), ("10.0", "sm_90"), ("12.0", "sm_90")):
         # The second device with the portable image takes the same way there.
         for has_prepared in (False, True) if capability != "12.0" or harness.SCALE > 1 else (True,):
             label = f"{capability}{', prepared' * has_prepared}"
-            errors, launched, text = run(tests, path, "gpu", has_prepared=has_prepared, FTRT_EMULATED_CAPABILITY=capability)
+            errors, launched, text = run(
+                tests, path, "gpu", has_prepared=has_prepared, FTRT_EMULATED_CAPABILITY=capability
+            )
             if errors is None:
                 problems.append(f"{label}: {text}")
                 continue
@@ -156,9 +202,13 @@ def check_devices(tests, path, images):
 def check_no_image(tests, path):
     problems = []
     for has_prepared in (False, True):
-        errors, _, text = run(tests, path, "gpu", has_prepared=has_prepared, FTRT_EMULATED_CAPABILITY="8.0")
-        wanted = (f"code {FTRT_ERROR_NO_IMAGE}: module 'images': expected a cubin for sm_80 or PTX for at most sm_80, for "
-                  "device 0 (FTuner emulator), but the module holds PTX for sm_90a, PTX for sm_90 and a host image")
+        errors, _, text = run(
+            tests, path, "gpu", has_prepared=has_prepared, FTRT_EMULATED_CAPABILITY="8.0"
+        )
+        wanted = (
+            f"code {FTRT_ERROR_NO_IMAGE}: module 'images': expected a cubin for sm_80 or PTX for at most sm_80, for "
+            "device 0 (FTuner emulator), but the module holds PTX for sm_90a, PTX for sm_90 and a host image"
+        )
         if errors is not None or wanted not in text:
             problems.append(f"expected '{wanted}', but got {errors} {text}")
     errors, _, text = run(tests, path, "gpu", FTRT_EMULATED_CAPABILITY="ten")
@@ -181,15 +231,31 @@ for path in sys.argv[2:]:
     print(driver.cuInit(0), driver.cuModuleLoadData(ctypes.byref(module), open(path, "rb").read() + b"\\0"))
 """
     capabilities = ("8.0", "8.6", "9.0", "10.0", "10.3", "12.0")
-    fits = {"sm_80": capabilities, "sm_86": capabilities[1:], "sm_90": capabilities[2:], "sm_90a": ("9.0",),
-            "sm_100": capabilities[3:], "sm_100a": ("10.0",), "sm_100f": ("10.0", "10.3")}
-    sources = [tests.write(f"{target}.ptx", f"//\n.version 8.8\n.target {target}\n.address_size 64\n") for target in fits]
+    fits = {
+        "sm_80": capabilities,
+        "sm_86": capabilities[1:],
+        "sm_90": capabilities[2:],
+        "sm_90a": ("9.0",),
+        "sm_100": capabilities[3:],
+        "sm_100a": ("10.0",),
+        "sm_100f": ("10.0", "10.3"),
+    }
+    sources = [
+        tests.write(f"{target}.ptx", f"//\n.version 8.8\n.target {target}\n.address_size 64\n")
+        for target in fits
+    ]
     for capability in capabilities:
-        child = subprocess.run([sys.executable, "-c", program, driver, *sources], capture_output=True, text=True,
-                               env={**os.environ, "FTRT_EMULATED_CAPABILITY": capability})
+        child = subprocess.run(
+            [sys.executable, "-c", program, driver, *sources],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "FTRT_EMULATED_CAPABILITY": capability},
+        )
         wanted = ["0 0" if capability in devices else "0 209" for devices in fits.values()]
         if child.stdout.splitlines() != wanted:
-            problems.append(f"PTX for {', '.join(fits)} on {capability}: expected {wanted}, but got {child.stdout} {child.stderr}")
+            problems.append(
+                f"PTX for {', '.join(fits)} on {capability}: expected {wanted}, but got {child.stdout} {child.stderr}"
+            )
     return problems
 
 
@@ -204,17 +270,30 @@ def check_emulator(tests, path, images):
             continue
         check_results(problems, f"emulator, {image}", errors)
     errors, _, text = run(tests, path, "emulator", FTRT_EMULATOR_IMAGE="sm_90")
-    if errors is not None or f"code {FTRT_ERROR_INVALID_ARGUMENT}: module 'images': {runtime_words}" not in text:
+    if (
+        errors is not None
+        or f"code {FTRT_ERROR_INVALID_ARGUMENT}: module 'images': {runtime_words}" not in text
+    ):
         problems.append(f"expected '{runtime_words}', but got {errors} {text}")
     # ftuner-run names what it launches.
     for image, chip in (("exact", "sm_90a"), ("portable", "sm_90")):
-        answer = tests.tool("ftuner-run", SOURCE, *COMPILED, "--function=f", "--args=33x256xbf16,256x1024xbf16", "--check",
-                            *harness.CHECKED, environment={"FTRT_EMULATOR_IMAGE": image})
+        answer = tests.tool(
+            "ftuner-run",
+            SOURCE,
+            *COMPILED,
+            "--function=f",
+            "--args=33x256xbf16,256x1024xbf16",
+            "--check",
+            *harness.CHECKED,
+            environment={"FTRT_EMULATOR_IMAGE": image},
+        )
         report, problem = harness.report_of(answer)
         problems += problem
         results[image] = {launch["kernel"] for launch in report["launches"]} if report else set()
         if not results[image] or not results[image] <= images[chip]:
-            problems.append(f"ftuner-run, {image}: expected kernels for {chip}, but got {results[image]}")
+            problems.append(
+                f"ftuner-run, {image}: expected kernels for {chip}, but got {results[image]}"
+            )
     if results["exact"] == results["portable"]:
         problems.append(f"expected other kernels, but got {results}")
     return problems
@@ -225,10 +304,21 @@ def check_run_on_gpu(tests, path, images):
     problems = []
     folder = os.path.join(tests.bin_dir, "..", "lib", "cuda-emulator")
     for capability, chip in (("9.0", "sm_90a"), ("10.0", "sm_90")):
-        answer = tests.tool("ftuner-run", SOURCE, *COMPILED, "--function=f", "--args=33x256xbf16,256x1024xbf16",
-                            "--executor=cuda", "--check",
-                            environment={"FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"), "FTRT_TRACE": "1",
-                                         "FTRT_EMULATED_LIBRARIES": path, "FTRT_EMULATED_CAPABILITY": capability})
+        answer = tests.tool(
+            "ftuner-run",
+            SOURCE,
+            *COMPILED,
+            "--function=f",
+            "--args=33x256xbf16,256x1024xbf16",
+            "--executor=cuda",
+            "--check",
+            environment={
+                "FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"),
+                "FTRT_TRACE": "1",
+                "FTRT_EMULATED_LIBRARIES": path,
+                "FTRT_EMULATED_CAPABILITY": capability,
+            },
+        )
         launched = set(re.findall(r"launch (\w+):", answer.stderr))
         if answer.returncode != 0 or not launched or not launched <= images[chip]:
             problems.append(f"{capability}: {launched} {answer.stdout} {answer.stderr}")
@@ -237,15 +327,31 @@ def check_run_on_gpu(tests, path, images):
 
 def check_old_runtime(tests, path):
     """Beside a runtime that lacks a function, the call fails in words; the loader ends nothing."""
-    compiler = next((name for name in ("cc", "gcc", "clang") if subprocess.run(
-        ["which", name], capture_output=True).returncode == 0), None)
+    compiler = next(
+        (
+            name
+            for name in ("cc", "gcc", "clang")
+            if subprocess.run(["which", name], capture_output=True).returncode == 0
+        ),
+        None,
+    )
     if not compiler:
         return []
     folder = tests.path("old")
     os.makedirs(folder, exist_ok=True)
     runtime = os.path.join(folder, "libftrt.so.1")
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,-soname,libftrt.so.1", "-o", runtime,
-                    tests.write("old.c", OLD_RUNTIME)], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-Wl,-soname,libftrt.so.1",
+            "-o",
+            runtime,
+            tests.write("old.c", OLD_RUNTIME),
+        ],
+        check=True,
+    )
     program = """
 import ctypes, sys
 runtime = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
@@ -254,9 +360,15 @@ library = ctypes.CDLL(sys.argv[2])
 memory = ctypes.create_string_buffer(1 << 20)
 print(library.f(memory, memory, memory, memory, ctypes.c_int64(1), memory, None), runtime.ftrt_last_error().decode())
 """
-    child = subprocess.run([sys.executable, "-c", program, runtime, path], capture_output=True, text=True)
+    child = subprocess.run(
+        [sys.executable, "-c", program, runtime, path], capture_output=True, text=True
+    )
     wanted = f"{FTRT_ERROR_HOST} expected a libftrt.so.1 with the function 'ftrt_image_is_exact', but got an older one"
-    return [] if child.stdout.startswith(wanted) else [f"expected '{wanted}', but got {child.stdout} {child.stderr}"]
+    return (
+        []
+        if child.stdout.startswith(wanted)
+        else [f"expected '{wanted}', but got {child.stdout} {child.stderr}"]
+    )
 
 
 def main():

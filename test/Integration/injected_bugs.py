@@ -63,7 +63,11 @@ func.func @f(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 """
 
 #: The same without slices, by four warps for each row.
-SOFTMAX = SLICED_SOFTMAX.replace("warps = 2", "warps = 4").replace("[[1, 256]]", "[[1, 512]]").replace(", split = 4", "")
+SOFTMAX = (
+    SLICED_SOFTMAX.replace("warps = 2", "warps = 4")
+    .replace("[[1, 256]]", "[[1, 512]]")
+    .replace(", split = 4", "")
+)
 
 SUMS = """
 #all = affine_map<(m, r) -> (m, r)>
@@ -110,9 +114,19 @@ def run(h, name, text, inputs, flags, reference):
     path = h.write(name + ".mlir", text)
     folder = h.path(name)
     os.makedirs(folder, exist_ok=True)
-    args = ",".join(f"{'x'.join(map(str, array.shape))}xf32@{h.path(file)}" for file, array in inputs)
-    result = h.tool("ftuner-run", path, "--function=f", "--device=h200", "--executor=emulator",
-                    f"--args={args}", f"--save-dir={folder}", *flags)
+    args = ",".join(
+        f"{'x'.join(map(str, array.shape))}xf32@{h.path(file)}" for file, array in inputs
+    )
+    result = h.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        "--device=h200",
+        "--executor=emulator",
+        f"--args={args}",
+        f"--save-dir={folder}",
+        *flags,
+    )
     output = os.path.join(folder, "result0.npy")
     error = None
     if result.returncode == 0 and os.path.exists(output):
@@ -144,21 +158,29 @@ def drop_lane_waits(text):
 
 
 def shrink_shared(text):
-    return replace_once_or_more(text, r"shared_memory_bytes = (\d+)",
-                                lambda m: f"shared_memory_bytes = {int(m.group(1)) // 4}")
+    return replace_once_or_more(
+        text,
+        r"shared_memory_bytes = (\d+)",
+        lambda m: f"shared_memory_bytes = {int(m.group(1)) // 4}",
+    )
 
 
 def copy_all_bytes(text):
     """Copies read what lies beyond the rows or the reduce axis, instead of writing zeros."""
     return replace_once_or_more(
-        text, r"(nvvm\.cp\.async\.shared\.global %\w+, %\w+, \d+, cache = +c[ag]), %\w+ : ([^\n]*), i32",
-        r"\1 : \2")
+        text,
+        r"(nvvm\.cp\.async\.shared\.global %\w+, %\w+, \d+, cache = +c[ag]), %\w+ : ([^\n]*), i32",
+        r"\1 : \2",
+    )
 
 
 def lose_merges(text):
     """Lanes combine their number with itself instead of another lane's."""
-    return replace_once_or_more(text, r"nvvm\.shfl\.sync +bfly %\w+, (%\w+), %\w+, %\w+ : f32 -> f32",
-                                r"llvm.bitcast \1 : f32 to f32")
+    return replace_once_or_more(
+        text,
+        r"nvvm\.shfl\.sync +bfly %\w+, (%\w+), %\w+, %\w+ : f32 -> f32",
+        r"llvm.bitcast \1 : f32 to f32",
+    )
 
 
 def drop_shared_stores(text):
@@ -167,12 +189,19 @@ def drop_shared_stores(text):
 
 def share_buffers(text):
     """Numbers of all rows in the same place."""
-    return replace_once_or_more(text, r"(llvm\.getelementptr (?:inbounds\|nuw )?%\w+)\[%\w+\] : \(!llvm\.ptr<3>, i64\) -> !llvm\.ptr<3>, i8",
-                                r"\1[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8")
+    return replace_once_or_more(
+        text,
+        r"(llvm\.getelementptr (?:inbounds\|nuw )?%\w+)\[%\w+\] : \(!llvm\.ptr<3>, i64\) -> !llvm\.ptr<3>, i8",
+        r"\1[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8",
+    )
 
 
 def start_from_zero(text):
-    return replace_once_or_more(text, r"llvm\.mlir\.constant\(0x(?:FF8|7FC|FFC)00000 : f32\)", "llvm.mlir.constant(0.000000e+00 : f32)")
+    return replace_once_or_more(
+        text,
+        r"llvm\.mlir\.constant\(0x(?:FF8|7FC|FFC)00000 : f32\)",
+        "llvm.mlir.constant(0.000000e+00 : f32)",
+    )
 
 
 def in_kernel(text, name, edit):
@@ -201,16 +230,22 @@ class Check:
         for flags in ([], ["--check-bounds"], ["--check-races"]):
             status, error, output = run(self.h, name, text, self.inputs, flags, self.reference)
             if status != 0 or error is None or error > 1e-5:
-                self.problems.append(f"{name} fails with {flags}: exit {status}, error {error}: {output[:400]}")
+                self.problems.append(
+                    f"{name} fails with {flags}: exit {status}, error {error}: {output[:400]}"
+                )
 
     def expect(self, name, broken, flags, what, inputs=None):
-        status, error, output = run(self.h, name, broken, inputs or self.inputs, flags, self.reference)
+        status, error, output = run(
+            self.h, name, broken, inputs or self.inputs, flags, self.reference
+        )
         crashed = status < 0
         caught = status > 0 or (error is not None and error > 1e-5)
         if crashed or not caught:
             self.problems.append(f"{name}: not caught (exit {status}, error {error})")
         elif what and what not in output:
-            self.problems.append(f"{name}: expected {what!r} in the report, but got {output[:400]!r}")
+            self.problems.append(
+                f"{name}: expected {what!r} in the report, but got {output[:400]!r}"
+            )
 
 
 def check_rows(h, text, inputs):
@@ -251,8 +286,13 @@ def check(h, compiled, of_whole_steps):
     expect("missing_wait", drop_waits(text), [], "")
     expect("missing_barrier", drop_barriers(text), ["--check-races"], "race")
     # Without a tail along the reduce axis it is rows of the first argument that are beyond.
-    expect("out_of_bounds_load", copy_all_bytes(text_of_whole_steps), ["--check-bounds"],
-           "of buffer 'argument 0'", inputs_of_whole_steps)
+    expect(
+        "out_of_bounds_load",
+        copy_all_bytes(text_of_whole_steps),
+        ["--check-bounds"],
+        "of buffer 'argument 0'",
+        inputs_of_whole_steps,
+    )
     expect("shared_too_small", shrink_shared(text), ["--check-bounds"], "")
     expect("wrong_zero_fill", copy_all_bytes(text), [], "")
     return check.problems
@@ -260,8 +300,10 @@ def check(h, compiled, of_whole_steps):
 
 def compile_product(h, rng, k):
     """The module at the NVVM level, and its inputs with their files."""
-    inputs = [(f"a{k}.npy", rng.standard_normal((M, k), dtype=numpy.float32)),
-              (f"b{k}.npy", rng.standard_normal((k, N), dtype=numpy.float32))]
+    inputs = [
+        (f"a{k}.npy", rng.standard_normal((M, k), dtype=numpy.float32)),
+        (f"b{k}.npy", rng.standard_normal((k, N), dtype=numpy.float32)),
+    ]
     for file, array in inputs:
         numpy.save(h.path(file), array)
     source = h.write(f"source{k}.mlir", models.Matmul(m="T", n=N, k=k, name="f").text())
@@ -292,9 +334,20 @@ def compile_sums(h, rng):
 def main():
     h, _ = harness.start(__doc__)
     rng = numpy.random.default_rng(harness.next_seed())
-    h.add("injected bugs", check, h, compile_product(h, rng, K), compile_product(h, rng, K_OF_WHOLE_STEPS))
+    h.add(
+        "injected bugs",
+        check,
+        h,
+        compile_product(h, rng, K),
+        compile_product(h, rng, K_OF_WHOLE_STEPS),
+    )
     h.add("injected bugs in rows", check_rows, h, *compile_softmax(h, rng, "softmax", SOFTMAX))
-    h.add("injected bugs in slices of rows", check_slices, h, *compile_softmax(h, rng, "sliced", SLICED_SOFTMAX))
+    h.add(
+        "injected bugs in slices of rows",
+        check_slices,
+        h,
+        *compile_softmax(h, rng, "sliced", SLICED_SOFTMAX),
+    )
     h.add("injected bugs in rows one after the other", check_row_loop, h, *compile_sums(h, rng))
     h.finish()
 

@@ -94,32 +94,64 @@ def run(*command, **settings):
 def check_prefix(h, prefix):
     """What is installed, and no more."""
     problems = []
-    found = {os.path.relpath(os.path.join(folder, name), prefix)
-             for folder, _, names in os.walk(prefix) for name in names}
-    for name in ("bin/ftuner-opt", "bin/ftuner-translate", "bin/ftuner-run", "lib/libftrt.so", "lib/libftrt.so.1",
-                 "lib/libftrt_emulator.so.1", "lib/FTunerPlugin.so", "include/FTuner/Runtime/ftrt.h",
-                 "share/doc/FTuner/LICENSE", "lib/cmake/FTuner/FTunerConfig.cmake"):
+    found = {
+        os.path.relpath(os.path.join(folder, name), prefix)
+        for folder, _, names in os.walk(prefix)
+        for name in names
+    }
+    for name in (
+        "bin/ftuner-opt",
+        "bin/ftuner-translate",
+        "bin/ftuner-run",
+        "lib/libftrt.so",
+        "lib/libftrt.so.1",
+        "lib/libftrt_emulator.so.1",
+        "lib/FTunerPlugin.so",
+        "include/FTuner/Runtime/ftrt.h",
+        "share/doc/FTuner/LICENSE",
+        "lib/cmake/FTuner/FTunerConfig.cmake",
+    ):
         if name not in found:
             problems.append(f"expected {name}")
-    problems += [f"expected no {name}" for name in found if name.endswith(".a") or "FakeDriver" in name]
+    problems += [
+        f"expected no {name}" for name in found if name.endswith(".a") or "FakeDriver" in name
+    ]
     for name in ("libftrt.so.1", "libftrt_emulator.so.1"):
         needed = run("readelf", "-d", os.path.join(prefix, "lib", name))
-        problems += [f"{name} needs {library}" for library in re.findall(r"NEEDED.*\[(.*)\]", needed)
-                     if not re.match(r"(lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)|ld-linux-x86-64)\.so", library)]
+        problems += [
+            f"{name} needs {library}"
+            for library in re.findall(r"NEEDED.*\[(.*)\]", needed)
+            if not re.match(r"(lib(c|m|dl|pthread|rt|stdc\+\+|gcc_s)|ld-linux-x86-64)\.so", library)
+        ]
     # The package is for any machine, and asks for no other.
     package = os.path.join(prefix, "lib", "cmake", "FTuner")
     for name in sorted(os.listdir(package)):
         with open(os.path.join(package, name)) as file:
             text = file.read()
-        for word in ("find_package(MLIR", "find_package(LLVM", "find_dependency(", os.path.realpath(ROOT), prefix):
+        for word in (
+            "find_package(MLIR",
+            "find_package(LLVM",
+            "find_dependency(",
+            os.path.realpath(ROOT),
+            prefix,
+        ):
             if word in text:
                 problems.append(f"{name} has '{word}'")
     return problems
 
 
 def configure(source, build, prefix, *options):
-    return run("cmake", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
-               "-DCMAKE_DISABLE_FIND_PACKAGE_LLVM=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON", *options)
+    return run(
+        "cmake",
+        "-S",
+        source,
+        "-B",
+        build,
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_LLVM=ON",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_MLIR=ON",
+        *options,
+    )
 
 
 def check_example(h, prefix):
@@ -133,8 +165,12 @@ def check_example(h, prefix):
     printed = run(program, "0", "1", "53", "200")
     if printed.count("relative error") != 4:
         problems.append(f"unexpected output: {printed}")
-    bad = subprocess.run([program, "--cuda"], capture_output=True, text=True,
-                         env={**os.environ, "FTRT_CUDA_DRIVER": "/nonexistent/libcuda.so"})
+    bad = subprocess.run(
+        [program, "--cuda"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FTRT_CUDA_DRIVER": "/nonexistent/libcuda.so"},
+    )
     if bad.returncode != 1 or "error: selecting a GPU: no CUDA driver" not in bad.stderr:
         problems.append(f"without a driver: code {bad.returncode}, {bad.stderr}")
     # Another function in the file is one in the library and in the header.
@@ -157,7 +193,9 @@ def check_bad_calls(h, prefix):
         os.mkdir(source)
         shutil.copy(os.path.join(ROOT, "examples", "dense.mlir"), source)
         with open(os.path.join(source, "CMakeLists.txt"), "w") as file:
-            file.write(f"cmake_minimum_required(VERSION 3.20)\nproject(bad C)\nfind_package(FTuner REQUIRED)\n{call}\n")
+            file.write(
+                f"cmake_minimum_required(VERSION 3.20)\nproject(bad C)\nfind_package(FTuner REQUIRED)\n{call}\n"
+            )
         try:
             configure(source, os.path.join(source, "build"), prefix)
             problems.append(f"expected '{call}' to fail")
@@ -168,7 +206,13 @@ def check_bad_calls(h, prefix):
 
 
 def translate(prefix, source, *options):
-    run(os.path.join(prefix, "bin", "ftuner-translate"), source, "--ftuner-to-library", "--device=h200", *options)
+    run(
+        os.path.join(prefix, "bin", "ftuner-translate"),
+        source,
+        "--ftuner-to-library",
+        "--device=h200",
+        *options,
+    )
 
 
 def check_indirect(h, prefix):
@@ -177,13 +221,17 @@ def check_indirect(h, prefix):
     os.mkdir(source)
     shutil.copy(os.path.join(ROOT, "test", "tools", "Inputs", "matmul.mlir"), source)
     with open(os.path.join(source, "main.c"), "w") as file:
-        file.write('#include <net.h>\nint main(void) { return net_module.image_count == 1 &&'
-                   ' matmul_workspace_size(3) == 0 ? 0 : 1; }\n')
+        file.write(
+            "#include <net.h>\nint main(void) { return net_module.image_count == 1 &&"
+            " matmul_workspace_size(3) == 0 ? 0 : 1; }\n"
+        )
     with open(os.path.join(source, "CMakeLists.txt"), "w") as file:
-        file.write("cmake_minimum_required(VERSION 3.20)\nproject(indirect C)\nfind_package(FTuner REQUIRED)\n"
-                   "ftuner_add_library(net MLIR matmul.mlir DEVICE h200 HOST_CPU native OPTIONS --max-kernels=2"
-                   " --pool=exact)\nadd_executable(main main.c)\ntarget_link_libraries(main net)\n"
-                   "target_link_options(main PRIVATE LINKER:--as-needed)\n")
+        file.write(
+            "cmake_minimum_required(VERSION 3.20)\nproject(indirect C)\nfind_package(FTuner REQUIRED)\n"
+            "ftuner_add_library(net MLIR matmul.mlir DEVICE h200 HOST_CPU native OPTIONS --max-kernels=2"
+            " --pool=exact)\nadd_executable(main main.c)\ntarget_link_libraries(main net)\n"
+            "target_link_options(main PRIVATE LINKER:--as-needed)\n"
+        )
     build = os.path.join(source, "build")
     configure(source, build, prefix)
     run("cmake", "--build", build)
@@ -193,19 +241,27 @@ def check_indirect(h, prefix):
 
 def check_headers(h, prefix):
     """Headers, by compilers at their strictest."""
-    sources = {"scalars": h.write("scalars.mlir", SCALARS),
-               "functions": os.path.join(ROOT, "test", "tools", "Inputs", "functions.mlir"),
-               "dense": os.path.join(ROOT, "examples", "dense.mlir")}
+    sources = {
+        "scalars": h.write("scalars.mlir", SCALARS),
+        "functions": os.path.join(ROOT, "test", "tools", "Inputs", "functions.mlir"),
+        "dense": os.path.join(ROOT, "examples", "dense.mlir"),
+    }
     include = ["-I", os.path.join(prefix, "include"), "-I", h.folder.name]
     strict = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", *include]
-    compilers = [("gcc", "-std=c99", "c"), ("gcc", "-std=gnu17", "c"), ("g++", "-std=c++11", "c++"),
-                 ("g++", "-std=c++17", "c++")]
+    compilers = [
+        ("gcc", "-std=c99", "c"),
+        ("gcc", "-std=gnu17", "c"),
+        ("g++", "-std=c++11", "c++"),
+        ("g++", "-std=c++17", "c++"),
+    ]
     if shutil.which("clang"):
         compilers += [("clang", "-std=c99", "c"), ("clang++", "-std=c++17", "c++")]
     for name, source in sources.items():
         translate(prefix, source, "-o", h.path(f"lib{name}.so"))
-        text = f"#include <{name}.h>\n#include <{name}.h>\n#include <math.h>\n#include <stdlib.h>\n" \
-               f"ftrt_module *use(void);\nftrt_module *use(void) {{ return &{name}_module; }}\n"
+        text = (
+            f"#include <{name}.h>\n#include <{name}.h>\n#include <math.h>\n#include <stdlib.h>\n"
+            f"ftrt_module *use(void);\nftrt_module *use(void) {{ return &{name}_module; }}\n"
+        )
         for compiler, standard, language in compilers:
             path = h.write(f"{name}.{'c' if language == 'c' else 'cpp'}", text)
             run(compiler, standard, *strict, path)
@@ -214,13 +270,35 @@ def check_headers(h, prefix):
 
 def check_static(h, prefix):
     """An object file in a program, without the shared library."""
-    translate(prefix, os.path.join(ROOT, "test", "tools", "Inputs", "matmul.mlir"), "--emulator", "-o",
-              h.path("net.o"))
+    translate(
+        prefix,
+        os.path.join(ROOT, "test", "tools", "Inputs", "matmul.mlir"),
+        "--emulator",
+        "-o",
+        h.path("net.o"),
+    )
     lib = os.path.join(prefix, "lib")
     for flags in ([], ["-no-pie"]):
-        run("gcc", "-std=c99", "-Wall", "-Werror", *flags, "-I", os.path.join(prefix, "include"), "-I", h.folder.name,
-            h.write("static.c", STATIC), h.path("net.o"), "-L", lib, "-lftrt", "-lm", f"-Wl,-rpath,{lib}", "-o",
-            h.path("static"))
+        run(
+            "gcc",
+            "-std=c99",
+            "-Wall",
+            "-Werror",
+            *flags,
+            "-I",
+            os.path.join(prefix, "include"),
+            "-I",
+            h.folder.name,
+            h.write("static.c", STATIC),
+            h.path("net.o"),
+            "-L",
+            lib,
+            "-lftrt",
+            "-lm",
+            f"-Wl,-rpath,{lib}",
+            "-o",
+            h.path("static"),
+        )
         if run(h.path("static")) != "right\n":
             return ["unexpected output"]
     return []
@@ -230,7 +308,14 @@ def main():
     h, _ = harness.start(__doc__)
     prefix = h.path("prefix")
     run("cmake", "--install", os.path.join(h.bin_dir, ".."), "--prefix", prefix)
-    for check in (check_prefix, check_example, check_bad_calls, check_indirect, check_headers, check_static):
+    for check in (
+        check_prefix,
+        check_example,
+        check_bad_calls,
+        check_indirect,
+        check_headers,
+        check_static,
+    ):
         h.add(check.__name__.removeprefix("check_"), check, h, prefix)
     h.finish()
 

@@ -11,18 +11,22 @@ import sys
 import sysconfig
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
+
+import numpy as np
 
 import iree_many
-import numpy as np
 
 #: The device whose plans the cases expect.
 DEVICE = "h100"
 
 HEAD = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}}"
 
-DENSE = HEAD + """ {
+DENSE = (
+    HEAD
+    + """ {
   func.func @dense(%x: tensor<?x96xf32> {ukernel.shape = ["T", 96]}, %w: tensor<96x160xf32>, %b: tensor<160xf32>, %s: f32) -> tensor<?x160xf32> {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
@@ -43,8 +47,11 @@ DENSE = HEAD + """ {
   }
 }
 """
+)
 
-SCORES = HEAD.replace("T = ", "B = #ukernel.range<1 to 8>, T = ") + """ {
+SCORES = (
+    HEAD.replace("T = ", "B = #ukernel.range<1 to 8>, T = ")
+    + """ {
   func.func @scores(%q: tensor<?x?x24xf32> {ukernel.shape = ["B", "T", 24]}, %k: tensor<?x24x?xf32> {ukernel.shape = ["B", 24, "T"]}) -> tensor<?x?x?xf32> {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -58,8 +65,11 @@ SCORES = HEAD.replace("T = ", "B = #ukernel.range<1 to 8>, T = ") + """ {
   }
 }
 """
+)
 
-PROJECTION = HEAD + """ {
+PROJECTION = (
+    HEAD
+    + """ {
   func.func @projection(%x: tensor<?x256xf16> {ukernel.shape = ["T", 256]}, %w: tensor<192x256xf16>) -> tensor<?x192xf16> {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f16
@@ -72,18 +82,24 @@ PROJECTION = HEAD + """ {
   }
 }
 """
+)
 
 # Adds to what the caller has.
-UPDATE = HEAD + """ {
+UPDATE = (
+    HEAD
+    + """ {
   func.func @update(%x: tensor<?x40xf32> {ukernel.shape = ["T", 40]}, %w: tensor<40x72xf32>, %y: tensor<?x72xf32> {ukernel.shape = ["T", 72]}) -> tensor<?x72xf32> {
     %r = linalg.matmul ins(%x, %w : tensor<?x40xf32>, tensor<40x72xf32>) outs(%y : tensor<?x72xf32>) -> tensor<?x72xf32>
     return %r : tensor<?x72xf32>
   }
 }
 """
+)
 
 # Few rows and a long k: families with slices of k, but for more rows than declared, unless these are aligned.
-SLICES = HEAD + """ {
+SLICES = (
+    HEAD
+    + """ {
   func.func @slices(%x: tensor<16384x?xf32> {ukernel.shape = [16384, "T"]}, %w: tensor<16384x24xf32>, %b: tensor<24xf32>, %s: f32, %start: f32) -> tensor<?x24xf32> {
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32
@@ -105,8 +121,11 @@ SLICES = HEAD + """ {
   }
 }
 """
+)
 
-SLICES_BATCH = HEAD.replace("T = ", "B = #ukernel.range<1 to 4>, T = ") + """ {
+SLICES_BATCH = (
+    HEAD.replace("T = ", "B = #ukernel.range<1 to 4>, T = ")
+    + """ {
   func.func @slices_batch(%q: tensor<?x?x16384xf32> {ukernel.shape = ["B", "T", 16384]}, %k: tensor<?x16384x24xf32> {ukernel.shape = ["B", 16384, 24]}) -> tensor<?x?x24xf32> {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -120,9 +139,12 @@ SLICES_BATCH = HEAD.replace("T = ", "B = #ukernel.range<1 to 4>, T = ") + """ {
   }
 }
 """
+)
 
 # On tensor cores: without slices for more rows than declared.
-SLICES_HALF = HEAD.replace("128", "16") + """ {
+SLICES_HALF = (
+    HEAD.replace("128", "16")
+    + """ {
   func.func @slices_half(%x: tensor<?x32768xf16> {ukernel.shape = ["T", 32768]}, %w: tensor<32768x24xf16>, %y: tensor<?x24xf16> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf16> {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
@@ -143,9 +165,12 @@ SLICES_HALF = HEAD.replace("128", "16") + """ {
   }
 }
 """
+)
 
 # Products that add to what is there, by the same kernels, one after the other.
-SLICES_UPDATE = HEAD + """ {
+SLICES_UPDATE = (
+    HEAD
+    + """ {
   func.func @slices_update(%x: tensor<?x16384xf32> {ukernel.shape = ["T", 16384]}, %v: tensor<16384x24xf32>, %w: tensor<16384x24xf32>, %y: tensor<?x24xf32> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf32> {
     %p = linalg.matmul ins(%x, %v : tensor<?x16384xf32>, tensor<16384x24xf32>) outs(%y : tensor<?x24xf32>) -> tensor<?x24xf32>
     %r = linalg.matmul ins(%x, %w : tensor<?x16384xf32>, tensor<16384x24xf32>) outs(%p : tensor<?x24xf32>) -> tensor<?x24xf32>
@@ -153,9 +178,12 @@ SLICES_UPDATE = HEAD + """ {
   }
 }
 """
+)
 
 # The sum with a residual, its RMS norm and a statistic, and a softmax: one kernel of rows.
-ROWS = HEAD + """ {
+ROWS = (
+    HEAD
+    + """ {
   func.func @rows(%x: tensor<?x160xf32> {ukernel.shape = ["T", 160]}, %y: tensor<?x160xf32> {ukernel.shape = ["T", 160]}, %gamma: tensor<160xf32>) -> (tensor<?x160xf32>, tensor<?x160xf32>, tensor<?xf32>, tensor<?x160xf32>) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
@@ -193,9 +221,12 @@ ROWS = HEAD + """ {
   }
 }
 """
+)
 
 # The second product takes what IREE's own kernel computes, or one of rows.
-MIXED = HEAD + """ {
+MIXED = (
+    HEAD
+    + """ {
   func.func @mixed(%x: tensor<?x96xf32> {ukernel.shape = ["T", 96]}, %w: tensor<96x160xf32>, %v: tensor<160x24xf32>) -> (tensor<?x160xf32>, tensor<?x24xf32>) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
@@ -211,9 +242,12 @@ MIXED = HEAD + """ {
   }
 }
 """
+)
 
 # Products whose kernels are chosen by one number.
-PAIR = HEAD + """ {
+PAIR = (
+    HEAD
+    + """ {
   func.func @pair(%x: tensor<?x64xf32> {ukernel.shape = ["T", 64]}, %v: tensor<64x96xf32>, %w: tensor<64x160xf32>) -> (tensor<?x96xf32>, tensor<?x160xf32>) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
@@ -228,6 +262,7 @@ PAIR = HEAD + """ {
   }
 }
 """
+)
 
 # IREE's own phase; `util.assume.int` says the range.
 PHASES = """
@@ -294,7 +329,9 @@ func.func @loop(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64xf32>
 """
 
 # Weights of two products: numbers of the module, and what IREE computes of such numbers.
-PACKED = HEAD + """ {
+PACKED = (
+    HEAD
+    + """ {
   func.func @packed(%x: tensor<?x128xf16> {ukernel.shape = ["T", 128]}) -> (tensor<?x72xf16>, tensor<?x72xf16>) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f16
@@ -318,6 +355,7 @@ PACKED = HEAD + """ {
   }
 }
 """
+)
 
 #: Those of aligned rows and others, beyond the range, and none.
 SIZES = [[size] for size in (0, 1, 2, 7, 16, 53, 64, 100, 127, 128, 129, 200)]
@@ -331,6 +369,7 @@ class Case:
     tolerance: of results, relative to their norm. dispatches: products of a run. has_slices: whether some have slices of k.
     in_text: dispatches in the module, where loops repeat them. flags: of ftuner-translate.
     """
+
     text: Callable[[int], str]
     arguments: Callable[..., Any]
     tolerance: float
@@ -415,7 +454,9 @@ def _pair(rng, seed, t):
 
 def _packed_weights(seed):
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((128, 72)).astype(np.float16), (rng.standard_normal((72, 128)) / 4).astype(np.float32)
+    return rng.standard_normal((128, 72)).astype(np.float16), (
+        rng.standard_normal((72, 128)) / 4
+    ).astype(np.float32)
 
 
 def _packed_text(seed):
@@ -424,7 +465,7 @@ def _packed_text(seed):
 
 
 def _packed(rng, seed, t):
-    x, = _floats(rng, (t, 128), type=np.float16)
+    (x,) = _floats(rng, (t, 128), type=np.float16)
     v, w = _packed_weights(seed)
     return (x,), [_wide(x) @ _wide(v), _wide(x) @ _wide(np.exp(_wide(w)).astype(np.float16)).T]
 
@@ -484,7 +525,9 @@ def bert_layer(seed):
 
         def forward(self, x):
             b, t, width = x.shape
-            q, k, v = (f(x).view(b, t, self.heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+            q, k, v = (
+                f(x).view(b, t, self.heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v)
+            )
             weights = torch.softmax(q @ k.transpose(-1, -2) / (width // self.heads) ** 0.5, -1)
             x = self.first(x + self.o((weights @ v).transpose(1, 2).reshape(b, t, width)))
             return self.second(x + self.down(nn.functional.gelu(self.up(x))))
@@ -495,9 +538,10 @@ def bert_layer(seed):
 
 def _imported(name, model, example, shapes):
     """A model as PyTorch's importer gives it."""
-    import torch
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
+
+    import torch
 
     program = torch.export.export(model, (torch.from_numpy(example),), dynamic_shapes=(shapes,))
     with ir.Context() as context:
@@ -515,7 +559,10 @@ def _evaluated(model, x):
 
 def _linear_text(seed):
     from torch.export import Dim
-    return _imported("linear", linear_layers(seed), np.ones((7, 48), np.float32), {0: Dim("T", min=2, max=128)})
+
+    return _imported(
+        "linear", linear_layers(seed), np.ones((7, 48), np.float32), {0: Dim("T", min=2, max=128)}
+    )
 
 
 def _linear(rng, seed, t):
@@ -524,7 +571,13 @@ def _linear(rng, seed, t):
 
 def _bert_text(seed):
     from torch.export import Dim
-    return _imported("bert", bert_layer(seed), np.ones((3, 7, 64), np.float32), {0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)})
+
+    return _imported(
+        "bert",
+        bert_layer(seed),
+        np.ones((3, 7, 64), np.float32),
+        {0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)},
+    )
 
 
 def _bert(rng, seed, batch, length):
@@ -536,20 +589,58 @@ CASES = {
     "scores": Case(lambda seed: SCORES, _scores, 2e-6),
     "projection": Case(lambda seed: PROJECTION, _projection, 5e-4),
     "update": Case(lambda seed: UPDATE, _update, 2e-6),
-    "slices": Case(lambda seed: SLICES, _slices, 5e-6, sizes=([0], [1], [4], [7], [16], [53], [64], [128], [132], [133], [150]), has_slices=True),
-    "slices_batch": Case(lambda seed: SLICES_BATCH, _slices_batch, 5e-6, sizes=([1, 5], [2, 0], [3, 17], [4, 64], [5, 3]), has_slices=True),
-    "slices_half": Case(lambda seed: SLICES_HALF, _slices_half, 1e-3, sizes=([0], [1], [5], [16], [17]), has_slices=True),
-    "slices_update": Case(lambda seed: SLICES_UPDATE, _slices_update, 5e-6, dispatches=2, sizes=([0], [1], [37], [128], [129]), has_slices=True),
+    "slices": Case(
+        lambda seed: SLICES,
+        _slices,
+        5e-6,
+        sizes=([0], [1], [4], [7], [16], [53], [64], [128], [132], [133], [150]),
+        has_slices=True,
+    ),
+    "slices_batch": Case(
+        lambda seed: SLICES_BATCH,
+        _slices_batch,
+        5e-6,
+        sizes=([1, 5], [2, 0], [3, 17], [4, 64], [5, 3]),
+        has_slices=True,
+    ),
+    "slices_half": Case(
+        lambda seed: SLICES_HALF,
+        _slices_half,
+        1e-3,
+        sizes=([0], [1], [5], [16], [17]),
+        has_slices=True,
+    ),
+    "slices_update": Case(
+        lambda seed: SLICES_UPDATE,
+        _slices_update,
+        5e-6,
+        dispatches=2,
+        sizes=([0], [1], [37], [128], [129]),
+        has_slices=True,
+    ),
     "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2, flags=("--paths=simt,mma",)),
     "rows": Case(lambda seed: ROWS, _rows, 2e-6),
     "pair": Case(lambda seed: PAIR, _pair, 2e-6, dispatches=2),
-    "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
-    "packed": Case(_packed_text, _packed, 1e-3, dispatches=2, flags=("--paths=simt,mma,wgmma", "--pack-weights")),
+    "many": Case(
+        lambda seed: iree_many.text(13, 28),
+        _many_arguments,
+        2e-6,
+        sizes=([0], [1], [53], [128], [130]),
+    ),
+    "packed": Case(
+        _packed_text,
+        _packed,
+        1e-3,
+        dispatches=2,
+        flags=("--paths=simt,mma,wgmma", "--pack-weights"),
+    ),
     "phases": Case(lambda seed: PHASES, _phases, 2e-6),
     "residual": Case(lambda seed: RESIDUAL, _residual, 2e-6),
     "loop": Case(lambda seed: LOOP, _loop, 5e-6, dispatches=3, in_text=1, sizes=SIZES[1:]),
     "linear": Case(_linear_text, _linear, 2e-6, dispatches=2, sizes=SIZES[2:-1]),
-    "bert": Case(_bert_text, _bert, 2e-6, dispatches=8, sizes=([1, 2], [3, 7], [8, 53], [5, 64], [2, 128])),
+    "bert": Case(
+        _bert_text, _bert, 2e-6, dispatches=8, sizes=([1, 2], [3, 7], [8, 53], [5, 64], [2, 128])
+    ),
 }
 
 
@@ -564,14 +655,18 @@ def run(command, **arguments):
 #: What iree-compile is told of a target.
 TARGETS = {
     "cuda": ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_89"],
-    "llvm-cpu": ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
-                 "--iree-llvmcpu-target-cpu=host"],
+    "llvm-cpu": [
+        "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu",
+        "--iree-llvmcpu-target-cpu=host",
+    ],
 }
 
 
 @dataclass
 class Compiled:
     """module: for IREE's runtime. kernels: the library for the emulator. output: FTuner's, in MLIR."""
+
     name: str
     target: str
     seed: int
@@ -583,7 +678,9 @@ class Compiled:
 def _iree_compile(path, options, output):
     """Problems of iree-compile."""
     answer = run([program("iree-compile"), path, *options, "-o", output])
-    return [f"iree-compile {' '.join(options)}: {answer.stderr[:2000]}"] if answer.returncode else []
+    return (
+        [f"iree-compile {' '.join(options)}: {answer.stderr[:2000]}"] if answer.returncode else []
+    )
 
 
 #: torch.export, and PyTorch's random numbers, are for one thread.
@@ -600,19 +697,38 @@ class _Build:
         self.source = tests.write(f"{self.stem}.mlir", text)
         self.options = TARGETS[target]
         self.importer = ["--iree-input-type=torch"] if "torch." in text else []
-        self.compiled = Compiled(name, target, seed, tests.path(f"{self.stem}.vmfb"), tests.path(f"lib{self.stem}.so"),
-                                 tests.path(f"{self.stem}.ftuner.mlir"))
+        self.compiled = Compiled(
+            name,
+            target,
+            seed,
+            tests.path(f"{self.stem}.vmfb"),
+            tests.path(f"lib{self.stem}.so"),
+            tests.path(f"{self.stem}.ftuner.mlir"),
+        )
 
     def phase(self, phase):
         """IREE's module of a phase, in generic form; problems."""
         output = self.tests.path(f"{self.stem}.{phase}.mlir")
-        options = [*self.options, *self.importer, f"--compile-to={phase}", "--mlir-print-op-generic"]
+        options = [
+            *self.options,
+            *self.importer,
+            f"--compile-to={phase}",
+            "--mlir-print-op-generic",
+        ]
         return output, _iree_compile(self.source, options, output)
 
     def translate(self, path, *options):
         """Problems of ftuner-translate."""
-        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", f"--device={DEVICE}", "-o",
-                                 self.compiled.output, f"--emulated-kernels={self.compiled.kernels}", *options)
+        answer = self.tests.tool(
+            "ftuner-translate",
+            path,
+            f"--iree-target={self.compiled.target}",
+            f"--device={DEVICE}",
+            "-o",
+            self.compiled.output,
+            f"--emulated-kernels={self.compiled.kernels}",
+            *options,
+        )
         return [answer.stderr] if answer.returncode else []
 
 
@@ -633,9 +749,15 @@ def compile_by_spec(tests, name, seed, target="cuda"):
     build = _Build(tests, name, seed, target, "spec")
     path, problems = build.phase("preprocessing")
     problems = problems or build.translate(path, "--ftuner-to-iree-spec")
-    options = [*build.options, *build.importer, f"--iree-preprocessing-transform-spec-filename={build.compiled.output}"]
+    options = [
+        *build.options,
+        *build.importer,
+        f"--iree-preprocessing-transform-spec-filename={build.compiled.output}",
+    ]
     after = tests.path(f"{build.stem}.after.mlir")
-    problems = problems or _iree_compile(build.source, [*options, "--compile-to=preprocessing"], after)
+    problems = problems or _iree_compile(
+        build.source, [*options, "--compile-to=preprocessing"], after
+    )
     if problems:
         return build.compiled, problems
     with open(after) as file:
@@ -649,15 +771,29 @@ def compile_by_spec(tests, name, seed, target="cuda"):
 def run_compiled(tests, compiled, driver, seed, sizes=None, kernels=None):
     """Runs a module at sizes in a process of its own, with the kernels of the module unless others are given."""
     libraries = os.path.join(tests.bin_dir, "..", "lib")
-    environment = {**os.environ, "FTRT_TRACE": "1", "FTRT_EMULATED_LIBRARIES": compiled.kernels if kernels is None else kernels}
+    environment = {
+        **os.environ,
+        "FTRT_TRACE": "1",
+        "FTRT_EMULATED_LIBRARIES": compiled.kernels if kernels is None else kernels,
+    }
     plugin = ""
     if compiled.target == "cuda":
         environment["LD_LIBRARY_PATH"] = os.path.join(libraries, "cuda-emulator")
     else:
         plugin = os.path.join(libraries, "libftuner_iree_plugin.so")
     sizes = list(CASES[compiled.name].sizes) if sizes is None else sizes
-    return run([sys.executable, __file__, compiled.name, compiled.module, driver, plugin, json.dumps([compiled.seed, seed, sizes])],
-               env=environment)
+    return run(
+        [
+            sys.executable,
+            __file__,
+            compiled.name,
+            compiled.module,
+            driver,
+            plugin,
+            json.dumps([compiled.seed, seed, sizes]),
+        ],
+        env=environment,
+    )
 
 
 def _without_slices(launched):
@@ -690,16 +826,24 @@ def check_run(tests, compiled, driver, seed):
     if [row["size"] for row in rows] != sizes:
         problems.append(f"expected sizes {sizes}, but got {rows}")
     for row in rows:
-        if row["shapes"] != row["wanted"] or not all(error <= case.tolerance for error in row["errors"]):
+        if row["shapes"] != row["wanted"] or not all(
+            error <= case.tolerance for error in row["errors"]
+        ):
             problems.append(f"seed {seed}: {row}")
     # Nothing is launched for no rows.
-    launched = [line.split()[1].rstrip(":") for line in answer.stderr.splitlines() if line.startswith("launch ")]
+    launched = [
+        line.split()[1].rstrip(":")
+        for line in answer.stderr.splitlines()
+        if line.startswith("launch ")
+    ]
     launched, found = _without_slices(launched)
     problems += found
     wanted = case.dispatches * sum(0 not in size for size in sizes)
     sums = [kernel for kernel in launched if kernel.endswith("_sum")]
     if bool(sums) != case.has_slices:
-        problems.append(f"expected {'some' if case.has_slices else 'no'} sums of slices, but got {launched}")
+        problems.append(
+            f"expected {'some' if case.has_slices else 'no'} sums of slices, but got {launched}"
+        )
     if len(launched) != wanted:
         problems.append(f"expected {wanted} launches, but got {launched}")
     return max((max(row["errors"]) for row in rows), default=0), launched, problems
@@ -708,11 +852,19 @@ def check_run(tests, compiled, driver, seed):
 def check_words(tests, compiled, driver, missing):
     """What is wrong with FTRT_EMULATED_LIBRARIES is told in words; `missing` for a kernel that no library has."""
     problems = []
-    for given, words in (("", missing), ("/nonexistent/libx.so", "FTRT_EMULATED_LIBRARIES: /nonexistent/libx.so"),
-                         (os.path.join(tests.bin_dir, "..", "lib", "libftrt.so.1"), "expected a library of FTuner's")):
+    for given, words in (
+        ("", missing),
+        ("/nonexistent/libx.so", "FTRT_EMULATED_LIBRARIES: /nonexistent/libx.so"),
+        (
+            os.path.join(tests.bin_dir, "..", "lib", "libftrt.so.1"),
+            "expected a library of FTuner's",
+        ),
+    ):
         answer = run_compiled(tests, compiled, driver, 1, [[5]], given)
         if answer.returncode == 0 or words not in answer.stderr:
-            problems.append(f"'{given}': expected '{words}', but got {answer.returncode}: {answer.stderr[-500:]}")
+            problems.append(
+                f"'{given}': expected '{words}', but got {answer.returncode}: {answer.stderr[-500:]}"
+            )
     return problems
 
 
@@ -725,13 +877,19 @@ def run_with_odd_address(path, driver, plugin):
     module = runtime.load_vm_module(runtime.VmModule.mmap(config.vm_instance, path), config)
     memory = np.zeros(8 * 40 + 64, np.float32)
     start = -memory.ctypes.data % 64 // 4 + 1
-    x = memory[start:start + 8 * 40].reshape(8, 40)
+    x = memory[start : start + 8 * 40].reshape(8, 40)
     x[...] = np.arange(8 * 40).reshape(8, 40) % 7
     buffer = config.device.allocator.import_host_allocation(
-        x, int(runtime.MemoryType.DEVICE_LOCAL | runtime.MemoryType.HOST_VISIBLE),
-        int(runtime.BufferUsage.DEFAULT | runtime.BufferUsage.MAPPING))
+        x,
+        int(runtime.MemoryType.DEVICE_LOCAL | runtime.MemoryType.HOST_VISIBLE),
+        int(runtime.BufferUsage.DEFAULT | runtime.BufferUsage.MAPPING),
+    )
     view = runtime.HalBufferView(buffer, x.shape, int(runtime.HalElementType.FLOAT_32))
-    result = module.update(runtime.DeviceArray(config.device, view), np.ones((40, 72), np.float32), np.ones((8, 72), np.float32))
+    result = module.update(
+        runtime.DeviceArray(config.device, view),
+        np.ones((40, 72), np.float32),
+        np.ones((8, 72), np.float32),
+    )
     np.testing.assert_array_equal(result.to_host(), np.tile(x.sum(1, keepdims=True) + 1, 72))
 
 
@@ -748,10 +906,23 @@ def main():
     for size in sizes:
         arguments, expected = CASES[name].arguments(rng, module_seed, *size)
         results = getattr(module, name)(*arguments)
-        results = [result.to_host() for result in (results if isinstance(results, tuple) else (results,))]
-        errors = [float(np.linalg.norm(result - wanted) / max(np.linalg.norm(wanted), 1e-30)) for result, wanted in zip(results, expected)]
-        print(json.dumps({"size": size, "shapes": [list(result.shape) for result in results],
-                          "wanted": [list(wanted.shape) for wanted in expected], "errors": errors}))
+        results = [
+            result.to_host() for result in (results if isinstance(results, tuple) else (results,))
+        ]
+        errors = [
+            float(np.linalg.norm(result - wanted) / max(np.linalg.norm(wanted), 1e-30))
+            for result, wanted in zip(results, expected)
+        ]
+        print(
+            json.dumps(
+                {
+                    "size": size,
+                    "shapes": [list(result.shape) for result in results],
+                    "wanted": [list(wanted.shape) for wanted in expected],
+                    "errors": errors,
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

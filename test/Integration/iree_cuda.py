@@ -16,20 +16,31 @@ import ptx
 
 
 def check(tests, name, phase=None, has_plan=True, flags=()):
-    compiled, problems = iree_cases.compile_case(tests, name, harness.next_seed()[0], phase=phase, flags=flags)
+    compiled, problems = iree_cases.compile_case(
+        tests, name, harness.next_seed()[0], phase=phase, flags=flags
+    )
     if problems:
         return problems
     error, launched, problems = iree_cases.check_run(tests, compiled, "cuda", harness.next_seed())
     if phase is None and has_plan:
         problems += check_choice(tests, name, launched)
-    tests.describe(", ".join([name, *filter(None, [phase]), *flags]), f"{len(iree_cases.CASES[name].sizes)} sizes by {len(set(launched))} kernels, error up to {error:.1e}")
+    tests.describe(
+        ", ".join([name, *filter(None, [phase]), *flags]),
+        f"{len(iree_cases.CASES[name].sizes)} sizes by {len(set(launched))} kernels, error up to {error:.1e}",
+    )
     return problems
 
 
 def check_choice(tests, name, launched):
     """Each size runs by the family that the plan has for it; rows that are not aligned by one for those."""
-    answer = tests.tool("ftuner-translate", tests.write(f"{name}.mlir", iree_cases.CASES[name].text(0)), "--ftuner-to-manifest",
-                        f"--device={iree_cases.DEVICE}", "--tensor-maps=off", environment=harness.NO_TOOLKIT)
+    answer = tests.tool(
+        "ftuner-translate",
+        tests.write(f"{name}.mlir", iree_cases.CASES[name].text(0)),
+        "--ftuner-to-manifest",
+        f"--device={iree_cases.DEVICE}",
+        "--tensor-maps=off",
+        environment=harness.NO_TOOLKIT,
+    )
     if answer.returncode != 0:
         return [answer.stderr]
     # IREE has the plan of the exact image, not the portable one behind it.
@@ -40,11 +51,20 @@ def check_choice(tests, name, launched):
             continue
         # Of scores, T rows and columns of 24 for each of three elements of the batch; others have one dynamic axis.
         shape = [size, size, 24, 3] if name == "scores" else [size]
-        family = next((entry["family"] for entry in plan["dispatch"]
-                       if all(box["min"] <= extent <= (box["max"] or extent)
-                              for box, extent in zip(entry["box"], shape))),
-                      plan["general_family"])
-        wanted = f"{family}_sum" if plan["families"][family].get("reduce_split", 1) > 1 else str(family)
+        family = next(
+            (
+                entry["family"]
+                for entry in plan["dispatch"]
+                if all(
+                    box["min"] <= extent <= (box["max"] or extent)
+                    for box, extent in zip(entry["box"], shape)
+                )
+            ),
+            plan["general_family"],
+        )
+        wanted = (
+            f"{family}_sum" if plan["families"][family].get("reduce_split", 1) > 1 else str(family)
+        )
         if kernel.rsplit("_k", 1)[1] != wanted:
             problems.append(f"T = {size}: expected family {wanted}, but got {kernel}")
     if name == "slices_half" and len({kernel.endswith("_sum") for kernel in launched}) != 2:
@@ -60,7 +80,9 @@ def check_mixed(tests):
 def check_driver(tests):
     """What is missing is told in words."""
     compiled, problems = iree_cases.compile_case(tests, "phases", 0, phase="preprocessing")
-    return problems or iree_cases.check_words(tests, compiled, "cuda", "no library of FTRT_EMULATED_LIBRARIES has the kernel")
+    return problems or iree_cases.check_words(
+        tests, compiled, "cuda", "no library of FTRT_EMULATED_LIBRARIES has the kernel"
+    )
 
 
 def check_packed(tests):
@@ -71,7 +93,10 @@ def check_packed(tests):
     with open(compiled.output) as file:
         text = file.read()
     # PTX is there in hexadecimal digits.
-    wanted = {"bulk copies": "cp.async.bulk.shared".encode().hex().upper(), "weights in another order": "linalg.transpose"}
+    wanted = {
+        "bulk copies": b"cp.async.bulk.shared".hex().upper(),
+        "weights in another order": "linalg.transpose",
+    }
     return [f"expected {what}" for what, words in wanted.items() if words not in text]
 
 

@@ -5,9 +5,14 @@ import sys
 
 def text(tensors, scalars, k=64):
     """MLIR of a function `many` of x, w, tensors and scalars: x * w plus all of them."""
-    tensor_names, scalar_names = [f"t{i}" for i in range(tensors)], [f"s{i}" for i in range(scalars)]
-    arguments = ", ".join([f'%{name}: tensor<?x96xf32> {{ukernel.shape = ["T", 96]}}' for name in tensor_names]
-                          + [f"%{name}: f32" for name in scalar_names])
+    tensor_names, scalar_names = (
+        [f"t{i}" for i in range(tensors)],
+        [f"s{i}" for i in range(scalars)],
+    )
+    arguments = ", ".join(
+        [f'%{name}: tensor<?x96xf32> {{ukernel.shape = ["T", 96]}}' for name in tensor_names]
+        + [f"%{name}: f32" for name in scalar_names]
+    )
     maps = ", ".join(["affine_map<(m, n) -> (m, n)>"] * (tensors + 2))
     inputs = ", ".join("%" + name for name in ["product", *tensor_names])
     elements = ", ".join(f"%{name}_: f32" for name in ["product", *tensor_names])

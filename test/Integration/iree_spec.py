@@ -21,7 +21,10 @@ def check(tests, name, target):
     if problems:
         return problems
     error, launched, problems = iree_cases.check_run(tests, compiled, DRIVERS[target], seed)
-    tests.describe(f"{name}, {target}", f"{len(iree_cases.CASES[name].sizes)} sizes by {len(set(launched))} kernels, error up to {error:.1e}")
+    tests.describe(
+        f"{name}, {target}",
+        f"{len(iree_cases.CASES[name].sizes)} sizes by {len(set(launched))} kernels, error up to {error:.1e}",
+    )
     return problems
 
 
@@ -29,7 +32,13 @@ def main():
     tests, _ = harness.start(__doc__)
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
-    for name, target in (("residual", "cuda"), ("residual", "llvm-cpu"), ("linear", "cuda"), ("loop", "llvm-cpu"), ("bert", "llvm-cpu")):
+    for name, target in (
+        ("residual", "cuda"),
+        ("residual", "llvm-cpu"),
+        ("linear", "cuda"),
+        ("loop", "llvm-cpu"),
+        ("bert", "llvm-cpu"),
+    ):
         tests.add(f"{name}, {target}", check, tests, name, target)
     tests.finish()
 

@@ -49,7 +49,12 @@ CORNERS = [
 TIGHT_ROWS = 16 * 64
 FEW = ("--max-kernels=6",)
 # Modules of the folder, and the device on which the suite looks at each.
-STAGED = {"factors_across_k": "h100", "two_prologues": "a100", "byte_prologue": "rtx3090", "scaled_slices": "h200"}
+STAGED = {
+    "factors_across_k": "h100",
+    "two_prologues": "a100",
+    "byte_prologue": "rtx3090",
+    "scaled_slices": "h200",
+}
 INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs")
 
 
@@ -61,8 +66,13 @@ def compile_model(h, label, device, model, *flags):
 
 def check_staged(h, label, name, device, *flags):
     """No kernel of a module spills."""
-    run = h.tool("ftuner-translate", os.path.join(INPUTS, name + ".mlir"), "--ftuner-to-manifest", f"--device={device}",
-                 *flags)
+    run = h.tool(
+        "ftuner-translate",
+        os.path.join(INPUTS, name + ".mlir"),
+        "--ftuner-to-manifest",
+        f"--device={device}",
+        *flags,
+    )
     if run.returncode != 0:
         raise RuntimeError(run.stderr)
     kernels = json.loads(run.stdout)["kernels"]
@@ -85,8 +95,11 @@ def check_resources(kernels):
 def tight_entries(manifest):
     """Names of the kernels that serve M = 16·T with T ≥ 64."""
     program = manifest["workloads"][0]
-    families = {entry["family"] for entry in program["dispatch"]
-                if entry["box"][0].get("max") is None or entry["box"][0]["max"] >= TIGHT_ROWS}
+    families = {
+        entry["family"]
+        for entry in program["dispatch"]
+        if entry["box"][0].get("max") is None or entry["box"][0]["max"] >= TIGHT_ROWS
+    }
     return {program["families"][family]["kernel"] for family in families}
 
 
@@ -103,7 +116,9 @@ def check_tight(entry):
         if loop.count(r"^ld\.shared") != loop.count(r"^ld\.shared\.v[24]"):
             problems.append("scalar loads from shared memory in the main loop")
     copies = entry.count(r"^cp\.async\.c[ag]")
-    if copies == 0 or copies != entry.count(r"^cp\.async\.cg\.shared\.global \[[^\]]*\], \[[^\]]*\], 16"):
+    if copies == 0 or copies != entry.count(
+        r"^cp\.async\.cg\.shared\.global \[[^\]]*\], \[[^\]]*\], 16"
+    ):
         problems.append("copies that are not cp.async of 16 bytes")
     if entry.count(r"^st\.global") != entry.count(r"^st\.global\.v[24]"):
         problems.append("scalar stores")
@@ -133,15 +148,29 @@ def check_kernels(h, label, chip, text, manifest):
 
 
 def check_corner(h, label, chip, device, cost_model, transposed, rows, n, k, *flags):
-    model = models.Matmul(m="M", n=n, k=k, transpose_a=transposed[0] == "T",
-                          transpose_b=transposed[1] == "T", ranges={"M": rows}, name="f")
+    model = models.Matmul(
+        m="M",
+        n=n,
+        k=k,
+        transpose_a=transposed[0] == "T",
+        transpose_b=transposed[1] == "T",
+        ranges={"M": rows},
+        name="f",
+    )
     text, manifest = compile_model(h, label, device, model, f"--cost-model={cost_model}", *flags)
     return check_kernels(h, label, chip, text, manifest)[0]
 
 
 def check_device(h, label, device, chip, rows, sizes, transpose_b, *flags):
-    model = models.Matmul(m="M", n=sizes[0], k=sizes[1], transpose_b=transpose_b,
-                          epilogue="bias_gelu", ranges={"M": RANGES[rows]}, name="dense")
+    model = models.Matmul(
+        m="M",
+        n=sizes[0],
+        k=sizes[1],
+        transpose_b=transpose_b,
+        epilogue="bias_gelu",
+        ranges={"M": RANGES[rows]},
+        name="dense",
+    )
     text, manifest = compile_model(h, label, device, model, *flags)
     problems, entries = check_kernels(h, label, chip, text, manifest)
     if rows == "16M" and sizes == SIZES and device in TIGHT_DEVICES:
@@ -155,10 +184,17 @@ def check_device(h, label, device, chip, rows, sizes, transpose_b, *flags):
 
 
 def main():
-    h, options = harness.start(__doc__, {
-        "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
-        "--only": {"help": "one device"},
-        "--all": {"action": "store_true", "help": "every built-in device, and all modules of the folder quality on each"}})
+    h, options = harness.start(
+        __doc__,
+        {
+            "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
+            "--only": {"help": "one device"},
+            "--all": {
+                "action": "store_true",
+                "help": "every built-in device, and all modules of the folder quality on each",
+            },
+        },
+    )
     if not ptx.find_ptxas():
         sys.exit("error: no ptxas found: run tools/setup.sh")
     devices = {}
@@ -191,8 +227,20 @@ def main():
     for device, cost_model, transposed, rows, n, k, is_part in CORNERS:
         if device in devices and (is_part or is_whole):
             label = f"{device} {transposed} {n} {k} by {cost_model}"
-            h.add(label, check_corner, h, label, devices[device], device, cost_model, transposed,
-                  rows, n, k, *few)
+            h.add(
+                label,
+                check_corner,
+                h,
+                label,
+                devices[device],
+                device,
+                cost_model,
+                transposed,
+                rows,
+                n,
+                k,
+                *few,
+            )
     for name, device in STAGED.items():
         for other, chip in devices.items():
             if int(chip.removeprefix("sm_")) >= 75 and (options.all or other == device):

@@ -14,16 +14,34 @@ import subprocess
 import sys
 import threading
 
-import harness
 import numpy as np
+
+import harness
 
 GUARD_BYTES = 256
 POISON = 0xA5
 TOLERANCE = {"f32": 1e-5, "f64": 1e-12, "f16": 2e-3, "bf16": 1.6e-2}
-NUMPY_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16, "i1": np.uint8,
-               "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
-C_SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i1": ctypes.c_uint8, "i8": ctypes.c_int8,
-             "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "index": ctypes.c_int64}
+NUMPY_TYPES = {
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": np.uint16,
+    "i1": np.uint8,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+C_SCALARS = {
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+    "i1": ctypes.c_uint8,
+    "i8": ctypes.c_int8,
+    "i16": ctypes.c_int16,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "index": ctypes.c_int64,
+}
 FTRT_ERROR_HOST, FTRT_ERROR_VERSION = 4, 9
 
 # A product of products has an intermediate in the workspace.
@@ -171,9 +189,16 @@ func.func @workspace(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
 class ModuleObject(ctypes.Structure):
     """ftrt_module of include/FTuner/Runtime/ftrt.h."""
 
-    _fields_ = [("abi_version", ctypes.c_uint32), ("image_count", ctypes.c_uint32), ("name", ctypes.c_char_p),
-                ("images", ctypes.c_void_p), ("kernels", ctypes.c_void_p), ("kernel_count", ctypes.c_uint64),
-                ("manifest", ctypes.c_char_p), ("handle", ctypes.c_void_p)]
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("image_count", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("images", ctypes.c_void_p),
+        ("kernels", ctypes.c_void_p),
+        ("kernel_count", ctypes.c_uint64),
+        ("manifest", ctypes.c_char_p),
+        ("handle", ctypes.c_void_p),
+    ]
 
 
 class Guarded:
@@ -186,10 +211,12 @@ class Guarded:
         self.start, self.address = start, self.memory.ctypes.data + start
 
     def view(self, dtype, shape):
-        return self.memory[self.start:self.start + self.size].view(dtype).reshape(shape)
+        return self.memory[self.start : self.start + self.size].view(dtype).reshape(shape)
 
     def is_intact(self):
-        return (self.memory[:self.start] == POISON).all() and (self.memory[self.start + self.size:] == POISON).all()
+        return (self.memory[: self.start] == POISON).all() and (
+            self.memory[self.start + self.size :] == POISON
+        ).all()
 
 
 def open_runtime(bin_dir):
@@ -210,7 +237,11 @@ def round_bf16(value):
 def c_scalar(kind, value):
     """A scalar as C passes it; one of 16 bits in the low bits of a floating-point register."""
     if kind in ("f16", "bf16"):
-        low = np.float16(value).view(np.uint16) if kind == "f16" else np.float32(value).view(np.uint32) >> 16
+        low = (
+            np.float16(value).view(np.uint16)
+            if kind == "f16"
+            else np.float32(value).view(np.uint32) >> 16
+        )
         return ctypes.c_float(np.array([low, 0], np.uint16).view(np.float32)[0])
     return C_SCALARS[kind](value)
 
@@ -243,14 +274,17 @@ class Library:
             buffer = Guarded(value.nbytes)
             buffer.view(value.dtype, value.shape)[...] = value
             buffers.append(buffer)
-            sizes += [ctypes.c_int64(size) for size, known in zip(value.shape, argument["shape"], strict=True)
-                      if not isinstance(known, int)]
+            sizes += [
+                ctypes.c_int64(size)
+                for size, known in zip(value.shape, argument["shape"], strict=True)
+                if not isinstance(known, int)
+            ]
         ranks = [len(result["shape"]) for result in function["results"]]
         dims = (ctypes.c_int64 * max(sum(ranks), 1))()
         self.check(get_sizes(*sizes, *scalars, dims))
         results, first = [], 0
         for result, rank in zip(function["results"], ranks):
-            dtype, shape = NUMPY_TYPES[result["type"]], tuple(dims[first:first + rank])
+            dtype, shape = NUMPY_TYPES[result["type"]], tuple(dims[first : first + rank])
             results.append((Guarded(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype, shape))
             first += rank
         workspace_bytes = get_workspace(*sizes, *scalars)
@@ -259,8 +293,15 @@ class Library:
         workspace = Guarded(workspace_bytes)
         outputs = [buffer for buffer, _, _ in results]
         pointers = [ctypes.c_void_p(buffer.address) for buffer in [*buffers, *outputs]]
-        self.check(symbol(*pointers, *sizes, *scalars, ctypes.c_void_p(workspace.address),
-                          ctypes.c_void_p(self.runtime.ftrt_emulator_stream())))
+        self.check(
+            symbol(
+                *pointers,
+                *sizes,
+                *scalars,
+                ctypes.c_void_p(workspace.address),
+                ctypes.c_void_p(self.runtime.ftrt_emulator_stream()),
+            )
+        )
         tensors = [v for v, a in zip(values, function["arguments"]) if a["kind"] == "tensor"]
         for buffer, value in zip(buffers, tensors):
             if not np.array_equal(buffer.view(value.dtype, value.shape), value):
@@ -278,7 +319,9 @@ def compare(problems, label, got, expected, kind):
         if not np.array_equal(got, expected):
             problems.append(f"{label}: results differ")
     else:
-        error = np.linalg.norm(got.astype(np.float64) - expected) / max(np.linalg.norm(expected), 1e-300)
+        error = np.linalg.norm(got.astype(np.float64) - expected) / max(
+            np.linalg.norm(expected), 1e-300
+        )
         if not error <= TOLERANCE[kind]:
             problems.append(f"{label}: relative error {error:.2e}")
 
@@ -294,7 +337,9 @@ def wide(array):
 def build(h, source, name, *options):
     """Compiles a library; returns its path."""
     path = h.path(f"lib{name}.so")
-    run = h.tool("ftuner-translate", source, "--ftuner-to-library", "--device=h200", *options, "-o", path)
+    run = h.tool(
+        "ftuner-translate", source, "--ftuner-to-library", "--device=h200", *options, "-o", path
+    )
     if run.returncode != 0:
         raise RuntimeError(run.stderr)
     return path
@@ -306,7 +351,9 @@ def inputs(name):
 
 def check_functions(h, runtime):
     problems = []
-    library = Library(build(h, inputs("functions.mlir"), "functions", "--emulator", "--host-cpu=native"), runtime)
+    library = Library(
+        build(h, inputs("functions.mlir"), "functions", "--emulator", "--host-cpu=native"), runtime
+    )
     for n in (0, 1, 53, 1000):
         a, b, s = normal(n), normal(n), float(normal(1)[0])
         results, _ = library.call("scale", a, b, s)
@@ -354,16 +401,40 @@ def check_matmuls(h, runtime):
         compare(problems, f"batch {t}", library.call("batch", a, b)[0][0], wide(a) @ wide(b), "f32")
         a = normal(t, dtype=np.float16)
         results, _ = library.call("exp", a, 0.375, -128, -30000, 1 << 40, 0.25)
-        compare(problems, f"scalars {t}", results[0], wide(a) * 0.375 - 128 - 30000 + (1 << 40) + 0.25, "f64")
+        compare(
+            problems,
+            f"scalars {t}",
+            results[0],
+            wide(a) * 0.375 - 128 - 30000 + (1 << 40) + 0.25,
+            "f64",
+        )
     rng = np.random.default_rng(harness.next_seed())
-    specials = [0.0, -0.0, 65504.0, 65519.99, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-25 * (1 + 2.0**-40), 3e-8, 6.1e-5,
-                1 + 2.0**-11, 1 + 2.0**-11 + 2.0**-50, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-50, -1.5]
-    for d in [*specials, *(rng.standard_normal(40) * 10.0**rng.integers(-9, 5, 40))]:
+    specials = [
+        0.0,
+        -0.0,
+        65504.0,
+        65519.99,
+        65520.0,
+        1e9,
+        2.0**-24,
+        2.0**-25,
+        2.0**-25 * (1 + 2.0**-40),
+        3e-8,
+        6.1e-5,
+        1 + 2.0**-11,
+        1 + 2.0**-11 + 2.0**-50,
+        1 + 2.0**-8,
+        1 + 2.0**-8 + 2.0**-50,
+        -1.5,
+    ]
+    for d in [*specials, *(rng.standard_normal(40) * 10.0 ** rng.integers(-9, 5, 40))]:
         h, b = np.float16(rng.standard_normal()), round_bf16(rng.standard_normal())
         a = normal(3, dtype=np.float64)
         (f16, bf16, product), _ = library.call("half", a, h, b, float(d))
         with np.errstate(over="ignore"):
-            expected = np.float16(np.float32(np.float16(np.float32(h) * np.float32(h))) + np.float32(np.float16(d)))
+            expected = np.float16(
+                np.float32(np.float16(np.float32(h) * np.float32(h))) + np.float32(np.float16(d))
+            )
         if not np.array_equal(f16, np.full(3, expected, np.float64), equal_nan=True):
             problems.append(f"f16 of {d!r} and {h!r}: expected {expected!r}, but got {f16[0]!r}")
         expected = round_bf16(np.float32(round_bf16(np.float32(b * b))) + np.float32(round_bf16(d)))
@@ -419,7 +490,13 @@ def check_sizes(h, runtime):
     expect("lengthen", (1, 1 << 62), None, too_large)
     expect("lengthen", (3, 1 << 60), None, 1 << 62)
     # 4 bytes for each of m · n elements, and more.
-    for sizes in ((3, (1 << 60) + 5), (4, 1 << 61), (4, 1 << 62), (1 << 31, 1 << 31), (1, (1 << 61) - 1)):
+    for sizes in (
+        (3, (1 << 60) + 5),
+        (4, 1 << 61),
+        (4, 1 << 62),
+        (1 << 31, 1 << 31),
+        (1, (1 << 61) - 1),
+    ):
         expect("workspace", sizes, too_large, sizes[0])
     got, _ = ask("workspace", 4, 1 << 20)
     if not isinstance(got, int) or got < 4 * 4 << 20:
@@ -429,7 +506,9 @@ def check_sizes(h, runtime):
         problems.append(f"workspace of (4, -1): {negative!r}")
     # Nothing is launched.
     dims = [ctypes.c_int64(1 << 32)] * 2
-    code = library.library.outer(*[None] * 3, *dims, None, ctypes.c_void_p(runtime.ftrt_emulator_stream()))
+    code = library.library.outer(
+        *[None] * 3, *dims, None, ctypes.c_void_p(runtime.ftrt_emulator_stream())
+    )
     if f"code {code}: {runtime.ftrt_last_error().decode()}" != too_large:
         problems.append(f"outer(2^32, 2^32): code {code}: {runtime.ftrt_last_error().decode()}")
     return problems
@@ -446,8 +525,13 @@ def check_threads(h, runtime):
         try:
             for m in np.random.default_rng(harness.next_seed()).permutation(80)[:20]:
                 a, b = normal(m, 40), normal(40, 48)
-                compare(problems, f"{library.module.name.decode()} {m}", library.call("matmul", a, b)[0][0],
-                        wide(a) @ b, "f32")
+                compare(
+                    problems,
+                    f"{library.module.name.decode()} {m}",
+                    library.call("matmul", a, b)[0][0],
+                    wide(a) @ b,
+                    "f32",
+                )
         except RuntimeError as error:
             problems.append(str(error))
 
@@ -479,7 +563,9 @@ def check_refused(h, runtime):
     library = Library(path, runtime)
     library.module.abi_version += 1
     expect(library, FTRT_ERROR_VERSION, "version")
-    expect(Library(build(h, inputs("matmul.mlir"), "plain", "--max-kernels=2"), runtime), 7, "emulator")
+    expect(
+        Library(build(h, inputs("matmul.mlir"), "plain", "--max-kernels=2"), runtime), 7, "emulator"
+    )
     # Without all of its head the loader refuses a library. One that is cut off
     # further on ends the process that opens it, hence another process.
     with open(path, "rb") as file:
@@ -487,10 +573,20 @@ def check_refused(h, runtime):
     for kept in (0, 10, 100):
         with open(h.path("libshort.so"), "wb") as file:
             file.write(content[:kept])
-        run = subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])",
-                              h.path("libshort.so")], capture_output=True, text=True)
+        run = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import ctypes, sys; ctypes.CDLL(sys.argv[1])",
+                h.path("libshort.so"),
+            ],
+            capture_output=True,
+            text=True,
+        )
         if run.returncode != 1 or "libshort.so" not in run.stderr:
-            problems.append(f"{kept} bytes: expected the loader's error, but got code {run.returncode}: {run.stderr}")
+            problems.append(
+                f"{kept} bytes: expected the loader's error, but got code {run.returncode}: {run.stderr}"
+            )
     return problems
 
 
@@ -512,20 +608,34 @@ def check_without_threads(h, runtime):
 
     def prepare():
         # Threads get stacks of the size of the limit of the program's.
-        resource.setrlimit(resource.RLIMIT_STACK, (limit, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        resource.setrlimit(
+            resource.RLIMIT_STACK, (limit, resource.getrlimit(resource.RLIMIT_STACK)[1])
+        )
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     path = build(h, inputs("matmul.mlir"), "alone", "--emulator", "--max-kernels=2")
-    run = subprocess.run([sys.executable, "-c", ONE_CALL, os.path.abspath(h.bin_dir), path], preexec_fn=prepare,
-                         cwd=os.path.dirname(__file__), env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", ONE_CALL, os.path.abspath(h.bin_dir), path],
+        preexec_fn=prepare,
+        cwd=os.path.dirname(__file__),
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
     return [] if run.returncode == 0 else [f"code {run.returncode}: {run.stderr}"]
 
 
 def main():
     h, _ = harness.start(__doc__)
     runtime = open_runtime(h.bin_dir)
-    for check in (check_functions, check_matmuls, check_sizes, check_threads, check_without_threads, check_refused):
+    for check in (
+        check_functions,
+        check_matmuls,
+        check_sizes,
+        check_threads,
+        check_without_threads,
+        check_refused,
+    ):
         h.add(check.__name__.removeprefix("check_"), check, h, runtime)
     h.finish()
 

@@ -35,8 +35,19 @@ class Matmul:
     existing one that the product adds to).
     """
 
-    def __init__(self, m="T", n=64, k=48, transpose_a=False, transpose_b=False,
-                 epilogue="none", ranges=None, init="fill", fill_value="0.0", name="f"):
+    def __init__(
+        self,
+        m="T",
+        n=64,
+        k=48,
+        transpose_a=False,
+        transpose_b=False,
+        epilogue="none",
+        ranges=None,
+        init="fill",
+        fill_value="0.0",
+        name="f",
+    ):
         self.m, self.n, self.k = m, n, k
         self.transpose_a, self.transpose_b = transpose_a, transpose_b
         self.epilogue, self.init, self.fill_value, self.name = epilogue, init, fill_value, name
@@ -45,8 +56,10 @@ class Matmul:
 
     def operands(self):
         """(name, extents) of every argument, in order."""
-        result = [("a", _operand(self.transpose_a, self.m, self.k)),
-                  ("b", _operand(self.transpose_b, self.k, self.n))]
+        result = [
+            ("a", _operand(self.transpose_a, self.m, self.k)),
+            ("b", _operand(self.transpose_b, self.k, self.n)),
+        ]
         if self.init == "tensor":
             result.append(("c", (self.m, self.n)))
         if self.epilogue in ("bias_n", "bias_gelu", "chain"):
@@ -103,15 +116,23 @@ class Matmul:
         ranges = ", ".join(f"{s} = {r}" for s, r in self.ranges.items())
         attrs = f" attributes {{ukernel.symbols = {{{ranges}}}}}" if ranges else ""
         parameters = ", ".join(
-            f"%{name}: f32" if extents is None else f"%{name}: {tensor(*extents)} {_shape(*extents)}"
-            for name, extents in self.operands())
+            f"%{name}: f32"
+            if extents is None
+            else f"%{name}: {tensor(*extents)} {_shape(*extents)}"
+            for name, extents in self.operands()
+        )
         out = tensor(self.m, self.n)
-        lines = [f"module{attrs} {{", f"  func.func @{self.name}({parameters}) -> {out} {{",
-                 "    %zero = arith.constant 0.0 : f32", "    %half = arith.constant 0.5 : f32",
-                 "    %one = arith.constant 1.0 : f32",
-                 "    %rsqrt2 = arith.constant 0.70710678118654752 : f32",
-                 f"    %start = arith.constant {self.fill_value} : f32",
-                 "    %c0 = arith.constant 0 : index", "    %c1 = arith.constant 1 : index"]
+        lines = [
+            f"module{attrs} {{",
+            f"  func.func @{self.name}({parameters}) -> {out} {{",
+            "    %zero = arith.constant 0.0 : f32",
+            "    %half = arith.constant 0.5 : f32",
+            "    %one = arith.constant 1.0 : f32",
+            "    %rsqrt2 = arith.constant 0.70710678118654752 : f32",
+            f"    %start = arith.constant {self.fill_value} : f32",
+            "    %c0 = arith.constant 0 : index",
+            "    %c1 = arith.constant 1 : index",
+        ]
         dynamic = []
         if isinstance(self.m, str):
             dim, where = "%m", "%c1" if self.transpose_a else "%c0"
@@ -131,12 +152,20 @@ class Matmul:
             lines.append(f"    %init = linalg.fill ins(%start : f32) outs(%empty : {out}) -> {out}")
         a = tensor(*_operand(self.transpose_a, self.m, self.k))
         b = tensor(*_operand(self.transpose_b, self.k, self.n))
-        maps = ["affine_map<(m, n, k) -> (k, m)>" if self.transpose_a else "affine_map<(m, n, k) -> (m, k)>",
-                "affine_map<(m, n, k) -> (n, k)>" if self.transpose_b else "affine_map<(m, n, k) -> (k, n)>",
-                "affine_map<(m, n, k) -> (m, n)>"]
+        maps = [
+            "affine_map<(m, n, k) -> (k, m)>"
+            if self.transpose_a
+            else "affine_map<(m, n, k) -> (m, k)>",
+            "affine_map<(m, n, k) -> (n, k)>"
+            if self.transpose_b
+            else "affine_map<(m, n, k) -> (k, n)>",
+            "affine_map<(m, n, k) -> (m, n)>",
+        ]
         transposed = self.transpose_a or self.transpose_b
         indexing = f" indexing_maps = [{', '.join(maps)}]" if transposed else ""
-        lines.append(f"    %product = linalg.matmul{indexing} ins(%a, %b : {a}, {b}) outs({init} : {out}) -> {out}")
+        lines.append(
+            f"    %product = linalg.matmul{indexing} ins(%a, %b : {a}, {b}) outs({init} : {out}) -> {out}"
+        )
         if self.epilogue == "none":
             lines.append(f"    return %product : {out}")
         else:
@@ -145,7 +174,12 @@ class Matmul:
         return "\n".join(lines)
 
     def _epilogue(self, out):
-        inputs, types, maps, block = ["%product"], [out], ["affine_map<(m, n) -> (m, n)>"], ["%p: f32"]
+        inputs, types, maps, block = (
+            ["%product"],
+            [out],
+            ["affine_map<(m, n) -> (m, n)>"],
+            ["%p: f32"],
+        )
         for name, extents in self.operands():
             if name not in ("x", "y"):
                 continue
@@ -154,7 +188,11 @@ class Matmul:
             if extents == (self.m, self.n):
                 maps.append("affine_map<(m, n) -> (m, n)>")
             else:
-                maps.append("affine_map<(m, n) -> (n)>" if self.epilogue != "bias_m" else "affine_map<(m, n) -> (m)>")
+                maps.append(
+                    "affine_map<(m, n) -> (n)>"
+                    if self.epilogue != "bias_m"
+                    else "affine_map<(m, n) -> (m)>"
+                )
             block.append(f"%{name}_: f32")
         maps.append("affine_map<(m, n) -> (m, n)>")
         body = self._body().replace("%x :", "%x_ :").replace("%y :", "%y_ :")
@@ -163,5 +201,8 @@ class Matmul:
             '        iterator_types = ["parallel", "parallel"]}',
             f"        ins({', '.join(inputs)} : {', '.join(types)}) outs(%empty : {out}) {{",
             f"      ^bb0({', '.join(block)}, %out: f32):",
-            f"        {body}", "        linalg.yield %r : f32", f"    }} -> {out}",
-            f"    return %result : {out}"]
+            f"        {body}",
+            "        linalg.yield %r : f32",
+            f"    }} -> {out}",
+            f"    return %result : {out}",
+        ]

@@ -29,13 +29,21 @@ SMALL = 24
 def products():
     """(label, model)."""
     for layout, rhs in (("nn", "bkn"), ("nt", "bnk")):
-        yield f"scores {layout}", Batched("bmk", rhs, "bmn", {"b": BATCH, "m": "T", "n": "T", "k": WIDTH})
-        yield f"values {layout}", Batched("bmk", rhs, "bmn", {"b": BATCH, "m": "T", "n": WIDTH, "k": "T"})
+        yield (
+            f"scores {layout}",
+            Batched("bmk", rhs, "bmn", {"b": BATCH, "m": "T", "n": "T", "k": WIDTH}),
+        )
+        yield (
+            f"values {layout}",
+            Batched("bmk", rhs, "bmn", {"b": BATCH, "m": "T", "n": WIDTH, "k": "T"}),
+        )
 
 
 def families(h, source, device):
     """Those of the plan, and the resources of kernels; (families, kernels, problems)."""
-    result = h.tool("ftuner-translate", source, "--ftuner-to-manifest", f"--device={device}", *OPTIONS)
+    result = h.tool(
+        "ftuner-translate", source, "--ftuner-to-manifest", f"--device={device}", *OPTIONS
+    )
     if result.returncode != 0:
         return [], [], [result.stderr]
     manifest = json.loads(result.stdout)
@@ -52,18 +60,39 @@ def run(h, label, model, device):
     if not any(tile[3] > 1 for tile in tiles):
         problems.append(f"expected blocks of several batch elements, but got {tiles}")
     if device in ASSEMBLED:
-        problems += [f"{kernel['entry']}: {kernel['resources']}" for kernel in kernels
-                     if not kernel["resources"] or kernel["resources"]["spill_store_bytes"] > 0]
-    for lengths, flags in (([t for t in LENGTHS if t <= SMALL], ["--check-bounds", "--check-races"]),
-                           ([t for t in LENGTHS if t > SMALL], ["--check-bounds"])):
-        result = h.tool("ftuner-run", source, f"--function={model.name}", f"--device={device}", *OPTIONS,
-                        "--executor=emulator", "--thread-order=shuffled", "--check", "--json", *flags,
-                        *[f"--args={model.args(T=t)}" for t in lengths])
+        problems += [
+            f"{kernel['entry']}: {kernel['resources']}"
+            for kernel in kernels
+            if not kernel["resources"] or kernel["resources"]["spill_store_bytes"] > 0
+        ]
+    for lengths, flags in (
+        ([t for t in LENGTHS if t <= SMALL], ["--check-bounds", "--check-races"]),
+        ([t for t in LENGTHS if t > SMALL], ["--check-bounds"]),
+    ):
+        result = h.tool(
+            "ftuner-run",
+            source,
+            f"--function={model.name}",
+            f"--device={device}",
+            *OPTIONS,
+            "--executor=emulator",
+            "--thread-order=shuffled",
+            "--check",
+            "--json",
+            *flags,
+            *[f"--args={model.args(T=t)}" for t in lengths],
+        )
         reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         if result.returncode != 0 or len(reports) != len(lengths):
-            problems.append(f"exit {result.returncode}, {len(reports)} of {len(lengths)} runs: {result.stderr[-800:]}")
-        problems += [f"{report['args']}: relative error {checked['relative_error']}"
-                     for report in reports for checked in report["results"] if not checked["ok"]]
+            problems.append(
+                f"exit {result.returncode}, {len(reports)} of {len(lengths)} runs: {result.stderr[-800:]}"
+            )
+        problems += [
+            f"{report['args']}: relative error {checked['relative_error']}"
+            for report in reports
+            for checked in report["results"]
+            if not checked["ok"]
+        ]
     return problems
 
 
@@ -71,7 +100,11 @@ def main():
     h, options = harness.start(__doc__, {"--devices": {"default": ",".join(DEVICES)}})
     devices = options.devices.split(",")
     for number, (label, model) in enumerate(products()):
-        chosen = devices if harness.SCALE > 1 else [devices[(2 * number + i) % len(devices)] for i in range(2)]
+        chosen = (
+            devices
+            if harness.SCALE > 1
+            else [devices[(2 * number + i) % len(devices)] for i in range(2)]
+        )
         for device in chosen:
             h.add(f"{label} {device}", run, h, label, model, device)
     h.finish()

@@ -16,29 +16,52 @@ import harness
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
-import workloads  # noqa: E402
+import workloads
 
 PAGE = os.path.join(ROOT, "docs", "paper.md")
 #: Pages that compare a strategy with its paper, and mistakes that the check must find: text of the page, and what it
 #: becomes.
-STRATEGIES = {"ftuner": ("paper.md", [("`psi` = `0.5`", "`psi` = `0.4`"), ("`psi-count` = `10`", ""),
-                                      ("`zeta` = `0`", "`zetta` = `0`"), ("pool=single", "pool=pair")]),
-              "gensor": ("gensor.md", [("`walks` = `16`", "`walks` = `17`"), ("`gensor-back` = `0.25`", "")]),
-              "dietcode": ("dietcode.md", [("`trials` = `1000`", "`trials` = `200`"), ("`pad-term` = `true`", "")])}
+STRATEGIES = {
+    "ftuner": (
+        "paper.md",
+        [
+            ("`psi` = `0.5`", "`psi` = `0.4`"),
+            ("`psi-count` = `10`", ""),
+            ("`zeta` = `0`", "`zetta` = `0`"),
+            ("pool=single", "pool=pair"),
+        ],
+    ),
+    "gensor": ("gensor.md", [("`walks` = `16`", "`walks` = `17`"), ("`gensor-back` = `0.25`", "")]),
+    "dietcode": (
+        "dietcode.md",
+        [("`trials` = `1000`", "`trials` = `200`"), ("`pad-term` = `true`", "")],
+    ),
+}
 #: Pages that must not call a mode the paper's search.
 PAGES = ("README.md", "docs", "benchmarks/cpu")
-CLAIM = re.compile(r"(is|are|as) the paper's( own)? search|search is the paper's|exactly the paper's search", re.IGNORECASE)
+CLAIM = re.compile(
+    r"(is|are|as) the paper's( own)? search|search is the paper's|exactly the paper's search",
+    re.IGNORECASE,
+)
 
 
 def as_text(value):
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def table_of(text):
     """The rows of the table of steps, cells by column."""
-    lines = text[text.index("| step |"):].split("\n\n")[0].splitlines()
+    lines = text[text.index("| step |") :].split("\n\n")[0].splitlines()
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [dict(zip(header, row)) for row in rows], [row for row in rows if len(row) != len(header)]
+    return [dict(zip(header, row)) for row in rows], [
+        row for row in rows if len(row) != len(header)
+    ]
 
 
 def read_by(strategy, options):
@@ -46,7 +69,9 @@ def read_by(strategy, options):
     strategies = next(option for option in options if option["name"] == "strategy")["values"]
     result = set()
     for option in options:
-        readers = {reader.get("name") for reader in option["read_by"] if reader["kind"] == "strategy"}
+        readers = {
+            reader.get("name") for reader in option["read_by"] if reader["kind"] == "strategy"
+        }
         if strategy in readers and readers != set(strategies):
             result.add(option["name"])
     return result
@@ -65,13 +90,19 @@ def problems_of(text, options, strategy):
             if name not in known:
                 problems.append(f"there is no option '{name}'")
             elif as_text(known[name]["default"]) != default:
-                problems.append(f"option '{name}': expected the default {as_text(known[name]['default'])}, "
-                                f"but the page says {default}")
+                problems.append(
+                    f"option '{name}': expected the default {as_text(known[name]['default'])}, "
+                    f"but the page says {default}"
+                )
         left = re.sub(r"`[\w-]+` = `[^`]*`(, )?", "", row["options"]).strip()
         if left:
-            problems.append(f"row '{row['step']}': expected options with their defaults, but got '{left}'")
-    problems += [f"option '{name}' of the strategy {strategy} is in no row"
-                 for name in sorted(read_by(strategy, options) - set(named))]
+            problems.append(
+                f"row '{row['step']}': expected options with their defaults, but got '{left}'"
+            )
+    problems += [
+        f"option '{name}' of the strategy {strategy} is in no row"
+        for name in sorted(read_by(strategy, options) - set(named))
+    ]
     # Combinations that the page names: `name=value name=value`.
     for span in re.findall(r"`([\w-]+=[^`]*)`", text):
         for part in span.split():
@@ -91,17 +122,27 @@ def problems_of(text, options, strategy):
 
 def problems_of_presets(text, presets):
     """What the page says of presets beside what they set."""
-    said = {name: dict(part.split("=") for part in values.split())
-            for name, values in re.findall(r"\| `preset=(\w+)` \| `([^`]*)` \|", text)}
-    known = {preset["name"]: {name: as_text(value) for name, value in preset["values"].items()} for preset in presets}
-    return [f"preset '{name}': expected {known.get(name)}, but the page says {said.get(name)}"
-            for name in sorted({*said, *known}) if said.get(name) != known.get(name)]
+    said = {
+        name: dict(part.split("=") for part in values.split())
+        for name, values in re.findall(r"\| `preset=(\w+)` \| `([^`]*)` \|", text)
+    }
+    known = {
+        preset["name"]: {name: as_text(value) for name, value in preset["values"].items()}
+        for preset in presets
+    }
+    return [
+        f"preset '{name}': expected {known.get(name)}, but the page says {said.get(name)}"
+        for name in sorted({*said, *known})
+        if said.get(name) != known.get(name)
+    ]
 
 
 def statistics_of(h, rows, given):
     with tempfile.TemporaryDirectory() as folder:
         path = workloads.write(os.path.join(folder, "source.mlir"), rows)
-        done = h.tool("ftuner-opt", path, f"--ftuner-front-end=device=v100 tile-rule=divisors {given}")
+        done = h.tool(
+            "ftuner-opt", path, f"--ftuner-front-end=device=v100 tile-rule=divisors {given}"
+        )
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     (text,) = re.findall(r"statistics = \{([^}]*)\}", done.stdout)
@@ -130,17 +171,29 @@ def claims():
     found = []
     for name in PAGES:
         path = os.path.join(ROOT, name)
-        files = [path] if os.path.isfile(path) else [os.path.join(folder, file) for folder, _, names in os.walk(path)
-                                                     for file in names if file.endswith((".md", ".py"))]
+        files = (
+            [path]
+            if os.path.isfile(path)
+            else [
+                os.path.join(folder, file)
+                for folder, _, names in os.walk(path)
+                for file in names
+                if file.endswith((".md", ".py"))
+            ]
+        )
         for file in files:
             with open(file, encoding="utf-8") as stream:
                 for match in CLAIM.finditer(re.sub(r"\s+", " ", stream.read())):
-                    found.append(f"{os.path.relpath(file, ROOT)}: '{match.group(0)}': see docs/paper.md")
+                    found.append(
+                        f"{os.path.relpath(file, ROOT)}: '{match.group(0)}': see docs/paper.md"
+                    )
     return found
 
 
 def main():
-    h, given = harness.start(__doc__, {"--fix": {"action": "store_true", "help": "write today's counts"}})
+    h, given = harness.start(
+        __doc__, {"--fix": {"action": "store_true", "help": "write today's counts"}}
+    )
     with open(PAGE, encoding="utf-8") as file:
         text = file.read()
 
@@ -155,7 +208,9 @@ def main():
         found = problems_of(text, options, strategy)
         # The check can fail: another default, a missing row, an unknown option and value.
         for before, after in mistakes:
-            if before not in text or not problems_of(text.replace(before, after), options, strategy):
+            if before not in text or not problems_of(
+                text.replace(before, after), options, strategy
+            ):
                 found.append(f"expected a problem with {after!r} in place of {before!r}")
         return found
 
@@ -176,8 +231,11 @@ def main():
             with open(PAGE, "w", encoding="utf-8") as file:
                 file.write(today)
             return []
-        return [f"expected {new!r}, but the page says {old!r}"
-                for old, new in zip(text.splitlines(), today.splitlines()) if old != new]
+        return [
+            f"expected {new!r}, but the page says {old!r}"
+            for old, new in zip(text.splitlines(), today.splitlines())
+            if old != new
+        ]
 
     for strategy, (name, _) in STRATEGIES.items():
         h.add(f"options in docs/{name}", lambda strategy=strategy: page(strategy))

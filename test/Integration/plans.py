@@ -16,9 +16,14 @@ class Plan:
         (line,) = re.findall(r"^ *ukernel\.plan @\w+ <(.*)>$", text, re.MULTILINE)
         families, line = line.split("choices = ", 1)
         #: Elements of one access, for each family: what its schedule says.
-        self.vector_widths = [self._vector_width(*family) for family in re.findall(r"<#ukernel\.(\w+)<(.*?)>", families)]
+        self.vector_widths = [
+            self._vector_width(*family)
+            for family in re.findall(r"<#ukernel\.(\w+)<(.*?)>", families)
+        ]
         choices, self.general, line = re.split(r"general = (\d+)", line, maxsplit=1)
-        unaligned, self.unaligned_general, _ = re.split(r"unaligned_general = (\d+)", line, maxsplit=1)
+        unaligned, self.unaligned_general, _ = re.split(
+            r"unaligned_general = (\d+)", line, maxsplit=1
+        )
         self.general, self.unaligned_general = int(self.general), int(self.unaligned_general)
         self.choices, self.unaligned = self._boxes(choices), self._boxes(unaligned)
 
@@ -34,16 +39,31 @@ class Plan:
         boxes = []
         for ranges, family in re.findall(r"<\[([^\]]*)\] to (\d+)>", text):
             bounds = re.findall(r"<(\d+) to (\d+|\?)[^>]*>", ranges)
-            boxes.append(([(int(low), None if high == "?" else int(high)) for low, high in bounds], int(family)))
+            boxes.append(
+                (
+                    [(int(low), None if high == "?" else int(high)) for low, high in bounds],
+                    int(family),
+                )
+            )
         return boxes
 
     def family(self, shape, contiguous, misalign=0):
         """The family for a shape (m, n, k, …) with operands contiguous along these extents."""
-        width = max([self.vector_widths[family] for _, family in self.choices] + [self.vector_widths[self.general]])
-        is_aligned = misalign % (4 * width) == 0 and all(extent % width == 0 for extent in contiguous)
-        boxes, otherwise = (self.choices, self.general) if is_aligned else (self.unaligned, self.unaligned_general)
+        width = max(
+            [self.vector_widths[family] for _, family in self.choices]
+            + [self.vector_widths[self.general]]
+        )
+        is_aligned = misalign % (4 * width) == 0 and all(
+            extent % width == 0 for extent in contiguous
+        )
+        boxes, otherwise = (
+            (self.choices, self.general) if is_aligned else (self.unaligned, self.unaligned_general)
+        )
         for ranges, family in boxes:
-            if all(low <= size and (high is None or size <= high) for (low, high), size in zip(ranges, shape)):
+            if all(
+                low <= size and (high is None or size <= high)
+                for (low, high), size in zip(ranges, shape)
+            ):
                 return family
         return otherwise
 

@@ -25,8 +25,14 @@ def product(element, total, lhs, rhs):
     of = {"mk": "(d0, d2)", "km": "(d2, d0)", "kn": "(d2, d1)", "nk": "(d1, d2)"}
     a, b = ("mk" if lhs == "n" else "km"), ("kn" if rhs == "n" else "nk")
     is_int = element == "i8"
-    widen = "" if element == total else "".join(
-        f"%{v}w = arith.{'extsi' if is_int else 'extf'} %{v} : {element} to {total}\n" for v in "xy")
+    widen = (
+        ""
+        if element == total
+        else "".join(
+            f"%{v}w = arith.{'extsi' if is_int else 'extf'} %{v} : {element} to {total}\n"
+            for v in "xy"
+        )
+    )
     x, y = ("%x", "%y") if element == total else ("%xw", "%yw")
     kind = "i" if is_int else "f"
     zero = "0 : i32" if is_int else f"0.0 : {total}"
@@ -198,23 +204,39 @@ class Tree:
 
 def trees_of(h, path, sizes, *flags):
     """The launches of a module's only function."""
-    result = h.tool("ftuner-translate", path, "--ftuner-trees", "--json", *flags,
-                    *(f"--size={name}={size}" for name, size in sizes.items()))
+    result = h.tool(
+        "ftuner-translate",
+        path,
+        "--ftuner-trees",
+        "--json",
+        *flags,
+        *(f"--size={name}={size}" for name, size in sizes.items()),
+    )
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     return json.loads(result.stdout)["functions"][0]["calls"][0]["launches"]
 
 
 def counters_of(h, path, args, *flags):
-    result = h.tool("ftuner-run", path, "--function=f", "--executor=emulator", "--counters", "--json",
-                    f"--args={args}", *flags)
+    result = h.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        "--executor=emulator",
+        "--counters",
+        "--json",
+        f"--args={args}",
+        *flags,
+    )
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     return json.loads(result.stdout)["counters"]
 
 
 def counted(counters, *kinds):
-    return sum(kernel["requests"].get(kind, {"bytes": 0})["bytes"] for kernel in counters for kind in kinds)
+    return sum(
+        kernel["requests"].get(kind, {"bytes": 0})["bytes"] for kernel in counters for kind in kinds
+    )
 
 
 def compare(what, tree, seen, is_whole, slack):
@@ -223,7 +245,9 @@ def compare(what, tree, seen, is_whole, slack):
     if is_whole and slack == 1 and tree != seen:
         return [f"{what}: the tree has {tree} bytes, the kernel {seen}"]
     if tree < seen or (is_whole and tree > slack * seen):
-        return [f"{what}: the tree has {tree} bytes, the kernel {seen}, expected at most {slack} times that"]
+        return [
+            f"{what}: the tree has {tree} bytes, the kernel {seen}, expected at most {slack} times that"
+        ]
     return []
 
 
@@ -231,7 +255,7 @@ def run_product(h, name, case):
     element, total, lhs, rhs, device, flags = case
     path = h.write(f"{name}.mlir", product(element, total, lhs, rhs))
     flags = [f"--device={device}", "--max-kernels=1", *flags]
-    launch, = trees_of(h, path, {"M": 64, "N": 64, "K": 64}, *flags)
+    (launch,) = trees_of(h, path, {"M": 64, "N": 64, "K": 64}, *flags)
     m, n, k = launch["family"]["ukernels"][0]["block_tile"]
     split = launch["family"]["reduce_split"]
     is_even = all(size & (size - 1) == 0 for size in (m, n, k))
@@ -240,9 +264,12 @@ def run_product(h, name, case):
         sizes = {"M": 2 * m, "N": n, "K": 2 * k * split}
         if not is_whole:
             # Rows that 16 bytes still divide, as the family may ask.
-            sizes = {"M": 2 * m - 1 if lhs == "n" else max(2 * m - 16, 16), "N": max(n - 16, 16),
-                     "K": max(sizes["K"] - 16, 16)}
-        launch, = trees_of(h, path, sizes, *flags)
+            sizes = {
+                "M": 2 * m - 1 if lhs == "n" else max(2 * m - 16, 16),
+                "N": max(n - 16, 16),
+                "K": max(sizes["K"] - 16, 16),
+            }
+        (launch,) = trees_of(h, path, sizes, *flags)
         if launch["family"]["ukernels"][0]["block_tile"] != [m, n, k]:
             continue  # Another family for these rows.
         shape = lambda axes: "x".join(str(sizes[axis]) for axis in axes)
@@ -252,12 +279,16 @@ def run_product(h, name, case):
         label = f"{launch['family']['path']} {m}x{n}x{k} split {split} {sizes}"
         main = counters[0]
         if main["blocks"] != tree.blocks:
-            problems.append(f"{label}: the tree has {tree.blocks} blocks, the kernel {main['blocks']}")
+            problems.append(
+                f"{label}: the tree has {tree.blocks} blocks, the kernel {main['blocks']}"
+            )
         points = math.prod(sizes.values())
         if tree.multiplied < points or (is_whole and tree.multiplied != points):
             problems.append(f"{label}: {tree.multiplied} points are multiplied, expected {points}")
         slack = 1 if is_even and split == 1 else 2
-        problems += compare(f"{label}: stores", tree.stores, counted(counters, "global_store"), is_whole, slack)
+        problems += compare(
+            f"{label}: stores", tree.stores, counted(counters, "global_store"), is_whole, slack
+        )
         if launch["family"]["path"] != "wgmma":
             loads = counted(counters, "global_load", "copy_source")
             problems += compare(f"{label}: loads", tree.loads, loads, is_whole, slack)
@@ -265,28 +296,37 @@ def run_product(h, name, case):
             # Copies ahead of the last step fill their tiles with zeros: of two steps, those of all stages but one.
             most = 1 + launch["family"]["schedule"].get("stages", 1) / 2
             if not tree.shared / slack <= shared <= most * tree.shared:
-                problems.append(f"{label}: the tree stores {tree.shared} bytes to shared memory, the kernel {shared}")
+                problems.append(
+                    f"{label}: the tree stores {tree.shared} bytes to shared memory, the kernel {shared}"
+                )
     return problems
 
 
 def run_plan(h, name, flags, cases):
     """A product by the plan of the search: two heights, and slices with the kernel that adds them up."""
-    source, path = h.write(f"{name}.mlir", product("f32", "f32", "n", "n")), h.path(f"{name}.planned.mlir")
+    source, path = (
+        h.write(f"{name}.mlir", product("f32", "f32", "n", "n")),
+        h.path(f"{name}.planned.mlir"),
+    )
     result = h.tool("ftuner-opt", source, f"--ftuner-front-end={flags}", "-o", path)
     if result.returncode != 0:
         return [result.stderr]
     problems = []
     for what, sizes, holds in cases:
-        launch, = trees_of(h, path, sizes)
+        (launch,) = trees_of(h, path, sizes)
         if not holds(launch):
             problems.append(f"{launch['family']} has no {what}")
             continue
         tree = Tree(launch)
         counters = counters_of(h, path, "{M}x{K}xf32,{K}x{N}xf32".format(**sizes))
         if counters[0]["blocks"] != tree.blocks:
-            problems.append(f"{what}: the tree has {tree.blocks} blocks, the kernel {counters[0]['blocks']}")
+            problems.append(
+                f"{what}: the tree has {tree.blocks} blocks, the kernel {counters[0]['blocks']}"
+            )
         # Tiles over the end.
-        problems += compare(f"{what}: stores", tree.stores, counted(counters, "global_store"), True, 1.25)
+        problems += compare(
+            f"{what}: stores", tree.stores, counted(counters, "global_store"), True, 1.25
+        )
         loads = counted(counters, "global_load", "copy_source")
         problems += compare(f"{what}: loads", tree.loads, loads, True, 1.25)
     return problems
@@ -294,11 +334,15 @@ def run_plan(h, name, flags, cases):
 
 def run_rows(h, name, sizes, flags):
     path = h.write(f"{name}.mlir", SOFTMAX)
-    launch, = trees_of(h, path, sizes, *flags)
+    (launch,) = trees_of(h, path, sizes, *flags)
     counters = counters_of(h, path, f"{sizes['R']}x{sizes['C']}xf32", *flags)
     tree = Tree(launch)
     blocks = [kernel["blocks"] for kernel in counters]
-    problems = [] if set(blocks) == {tree.blocks} else [f"the tree has {tree.blocks} blocks, the kernels {blocks}"]
+    problems = (
+        []
+        if set(blocks) == {tree.blocks}
+        else [f"the tree has {tree.blocks} blocks, the kernels {blocks}"]
+    )
     is_sliced = launch["family"]["reduce_split"] > 1
     if is_sliced and len(blocks) != 3:
         problems.append(f"expected three launches, but got {blocks}")
@@ -331,47 +375,89 @@ def run_fallbacks(h, length):
         seen.update(tree.statements)
         label = f"{launch['kernel']} {launch['operator']}"
         if kernel["blocks"] != tree.blocks * kernel["launches"]:
-            problems.append(f"{label}: the tree has {tree.blocks} blocks, the kernel {kernel['blocks']}")
-        is_gather = any(access.get("data_dependent") for part in launch["trees"]
-                        for statement in part["statements"] for access in statement["accesses"])
+            problems.append(
+                f"{label}: the tree has {tree.blocks} blocks, the kernel {kernel['blocks']}"
+            )
+        is_gather = any(
+            access.get("data_dependent")
+            for part in launch["trees"]
+            for statement in part["statements"]
+            for access in statement["accesses"]
+        )
         # Random indices are mostly none of the table's, and are not followed; nor is a window over the rim.
         slack = math.inf if is_gather else 1.01 if "mulf" in launch["operator"] else 1
-        problems += compare(f"{label}: loads", tree.loads, counted([kernel], "global_load"), length == 64, slack)
-        problems += compare(f"{label}: stores", tree.stores, counted([kernel], "global_store"), length == 64, 1)
+        problems += compare(
+            f"{label}: loads", tree.loads, counted([kernel], "global_load"), length == 64, slack
+        )
+        problems += compare(
+            f"{label}: stores", tree.stores, counted([kernel], "global_store"), length == 64, 1
+        )
     missing = {"store", "accumulate", "initialize", "join"} - seen
     return problems + [f"no statement {name}" for name in sorted(missing)]
 
 
 def operations_of(h, name, text, *flags):
     """The operations of each statement that has some, by the kernel's number and its name."""
-    launches = trees_of(h, h.write(f"{name}.mlir", text), {"R": 64, "C": 512}, "--device=h200", *flags)
-    return {(number, statement["name"]): statement["operations"] for number, launch in enumerate(launches)
-            for tree in launch["trees"] for statement in tree["statements"] if statement["operations"]}
+    launches = trees_of(
+        h, h.write(f"{name}.mlir", text), {"R": 64, "C": 512}, "--device=h200", *flags
+    )
+    return {
+        (number, statement["name"]): statement["operations"]
+        for number, launch in enumerate(launches)
+        for tree in launch["trees"]
+        for statement in tree["statements"]
+        if statement["operations"]
+    }
 
 
 def run_operations(h):
     def added(*counts):
-        return {kind: sum(some.get(kind, 0) for some in counts) for kind in sorted(set().union(*counts))}
+        return {
+            kind: sum(some.get(kind, 0) for some in counts) for kind in sorted(set().union(*counts))
+        }
 
     rows = operations_of(h, "softmax_f32", SOFTMAX)
     apart = operations_of(h, "softmax_apart", SOFTMAX, "--paths=simt")
     # The fallback has a kernel for the maximum, the exponentials, the sum and the quotients; rows have the exponentials
     # twice.
     # Lanes of a warp join what they accumulated.
-    maximum, exponentials, total, quotients = (counts for (_, name), counts in apart.items() if name != "join")
-    expected = {"reduce reduction0": maximum, "reduce reduction1": added(exponentials, total),
-                "store map": added(exponentials, quotients)}
+    maximum, exponentials, total, quotients = (
+        counts for (_, name), counts in apart.items() if name != "join"
+    )
+    expected = {
+        "reduce reduction0": maximum,
+        "reduce reduction1": added(exponentials, total),
+        "store map": added(exponentials, quotients),
+    }
     found = {name: counts for (_, name), counts in rows.items()}
-    problems = [f"softmax, {name}: rows have {found[name]}, fallback kernels {counts}"
-                for name, counts in expected.items() if found[name] != counts]
+    problems = [
+        f"softmax, {name}: rows have {found[name]}, fallback kernels {counts}"
+        for name, counts in expected.items()
+        if found[name] != counts
+    ]
     for name, kind in (("join reduction0", "float-compare"), ("join reduction1", "float-add")):
         if found[name].keys() != {kind}:
             problems.append(f"softmax, {name}: {found[name]}, expected {kind} alone")
-    reduce, = [counts for (_, name), counts in operations_of(h, "sum_f32", OPERATIONS).items() if "reduce" in name]
-    accumulate, = [counts for (_, name), counts in operations_of(h, "sum_apart", OPERATIONS, "--paths=simt").items()
-                   if name != "join"]
-    kinds = {"float-math": 3, "float-multiply": 1, "float-divide": 1, "float-compare": 2, "float-add": 2, "select": 1,
-             "float-other": 2, "int-add": 1}
+    (reduce,) = [
+        counts
+        for (_, name), counts in operations_of(h, "sum_f32", OPERATIONS).items()
+        if "reduce" in name
+    ]
+    (accumulate,) = [
+        counts
+        for (_, name), counts in operations_of(h, "sum_apart", OPERATIONS, "--paths=simt").items()
+        if name != "join"
+    ]
+    kinds = {
+        "float-math": 3,
+        "float-multiply": 1,
+        "float-divide": 1,
+        "float-compare": 2,
+        "float-add": 2,
+        "select": 1,
+        "float-other": 2,
+        "int-add": 1,
+    }
     for what, counts in (("rows", reduce), ("a fallback kernel", accumulate)):
         if counts != kinds:
             problems.append(f"sum: {what} has {counts}, expected {kinds}")
@@ -381,8 +467,14 @@ def run_operations(h):
 def main():
     h, _ = harness.start(__doc__)
     layouts = [("n", "n"), ("n", "t"), ("t", "n"), ("t", "t")]
-    paths = (("simt", "f32", "f32", "v100"), ("mma", "f16", "f32", "a100"), ("mma", "bf16", "f32", "a100"),
-             ("mma", "i8", "i32", "a100"), ("mma", "f32", "f32", "a100"), ("wgmma", "f16", "f32", "h200"))
+    paths = (
+        ("simt", "f32", "f32", "v100"),
+        ("mma", "f16", "f32", "a100"),
+        ("mma", "bf16", "f32", "a100"),
+        ("mma", "i8", "i32", "a100"),
+        ("mma", "f32", "f32", "a100"),
+        ("wgmma", "f16", "f32", "h200"),
+    )
     count = harness.SCALE
     for number, (path, element, total, device) in enumerate(paths):
         if harness.SCALE == 1 and element == ("f16", "bf16")[harness.SEED % 2] and path == "mma":
@@ -390,14 +482,36 @@ def main():
         for turn in range(count):
             lhs, rhs = layouts[(number + turn * 3 + harness.SEED) % 4]
             seed = (harness.SEED + 17 * turn) % 1000000
-            flags = [f"--paths={path}", "--strategy=random", f"--draw-seed={seed}", "--split-k=false"]
+            flags = [
+                f"--paths={path}",
+                "--strategy=random",
+                f"--draw-seed={seed}",
+                "--split-k=false",
+            ]
             if path == "mma" and element == "f32":
                 flags.append("--precision=tf32")
-            h.add(f"{path} {element} {lhs}{rhs} {seed}", run_product, h, f"{path}_{element}_{turn}",
-                  (element, total, lhs, rhs, device, flags))
-    h.add("two heights, slices", run_plan, h, "planned", "device=t4 paths=simt max-kernels=8 sliced-k=false", [
-        ("heights", {"M": 440, "N": 320, "K": 32}, lambda launch: len(launch["trees"]) == 2),
-        ("slices", {"M": 64, "N": 64, "K": 1024}, lambda launch: launch["family"]["reduce_split"] > 1)])
+            h.add(
+                f"{path} {element} {lhs}{rhs} {seed}",
+                run_product,
+                h,
+                f"{path}_{element}_{turn}",
+                (element, total, lhs, rhs, device, flags),
+            )
+    h.add(
+        "two heights, slices",
+        run_plan,
+        h,
+        "planned",
+        "device=t4 paths=simt max-kernels=8 sliced-k=false",
+        [
+            ("heights", {"M": 440, "N": 320, "K": 32}, lambda launch: len(launch["trees"]) == 2),
+            (
+                "slices",
+                {"M": 64, "N": 64, "K": 1024},
+                lambda launch: launch["family"]["reduce_split"] > 1,
+            ),
+        ],
+    )
     h.add("operations", run_operations, h)
     h.add("rows", run_rows, h, "rows", {"R": 64, "C": 512}, ["--device=h200"])
     h.add("slices of rows", run_rows, h, "slices", {"R": 1, "C": 65536 * 4}, ["--device=h200"])

@@ -36,8 +36,12 @@ class Factor:
         self.has_zero_point = rng.random() < 0.5
         self.scale_type = rng.choice([kind, "f32"])
         # The axes of what the operator reads beside the factor.
-        beside = {"dequantize": [space, space, "k", ""], "bias": ["k", space], "scale": ["", space],
-                  "gate": [self.axes, batch + inner[::-1], inner]}.get(self.how, [])
+        beside = {
+            "dequantize": [space, space, "k", ""],
+            "bias": ["k", space],
+            "scale": ["", space],
+            "gate": [self.axes, batch + inner[::-1], inner],
+        }.get(self.how, [])
         self.beside = rng.choice(beside) if beside else None
 
     def properties(self):
@@ -45,12 +49,17 @@ class Factor:
         if self.beside is not None:
             properties["beside"] = self.beside
         if self.how == "dequantize":
-            properties |= {"has_zero_point": self.has_zero_point, "has_wide_scale": self.scale_type != self.kind}
+            properties |= {
+                "has_zero_point": self.has_zero_point,
+                "has_wide_scale": self.scale_type != self.kind,
+            }
         return properties
 
     def is_behind_end(self):
         """Whether it is not zero where its source and all that lies along k are."""
-        return self.beside in (self.space, "") and (self.how == "bias" or (self.how == "dequantize" and self.has_zero_point))
+        return self.beside in (self.space, "") and (
+            self.how == "bias" or (self.how == "dequantize" and self.has_zero_point)
+        )
 
     def operands(self):
         """(axes, type) of the tensors and scalars that are read, the factor first."""
@@ -71,20 +80,30 @@ class Factor:
         if self.how == "scale":
             return [f"%y = arith.mulf %x0, %x1 : {kind}"]
         if self.how == "bias":
-            return [f"%b = arith.addf %x0, %x1 : {kind}", f"%z = arith.constant 0.0 : {kind}",
-                    f"%y = arith.maximumf %b, %z : {kind}"]
+            return [
+                f"%b = arith.addf %x0, %x1 : {kind}",
+                f"%z = arith.constant 0.0 : {kind}",
+                f"%y = arith.maximumf %b, %z : {kind}",
+            ]
         if self.how == "gate":
             return [f"%b = arith.negf %x1 : {kind}", f"%y = arith.mulf %x0, %b : {kind}"]
         scaled = self.scale_type
         lines = [f"%f = arith.sitofp %x0 : i8 to {scaled}"]
         value = "%f"
         if self.has_zero_point:
-            lines += ["%w = arith.extsi %x0 : i8 to i32", "%z = arith.extsi %x2 : i8 to i32",
-                      "%d = arith.subi %w, %z : i32", f"%g = arith.sitofp %d : i32 to {scaled}"]
+            lines += [
+                "%w = arith.extsi %x0 : i8 to i32",
+                "%z = arith.extsi %x2 : i8 to i32",
+                "%d = arith.subi %w, %z : i32",
+                f"%g = arith.sitofp %d : i32 to {scaled}",
+            ]
             lines, value = lines[1:], "%g"
         if scaled == kind:
             return lines + [f"%y = arith.mulf {value}, %x1 : {kind}"]
-        return lines + [f"%s = arith.mulf {value}, %x1 : {scaled}", f"%y = arith.truncf %s : {scaled} to {kind}"]
+        return lines + [
+            f"%s = arith.mulf {value}, %x1 : {scaled}",
+            f"%y = arith.truncf %s : {scaled} to {kind}",
+        ]
 
 
 class Product:
@@ -92,21 +111,29 @@ class Product:
         self.device = rng.choice(DEVICES)
         self.kind = rng.choice(["f16", "f16", "bf16", "f32", "f32"])
         # Products of f32 may round what they multiply.
-        self.precision = rng.choice(["tf32", "tf32", "tf32-truncate", "f32", "f32"]) if self.kind == "f32" else "f32"
+        self.precision = (
+            rng.choice(["tf32", "tf32", "tf32-truncate", "f32", "f32"])
+            if self.kind == "f32"
+            else "f32"
+        )
         if self.precision != "f32":
             self.device = rng.choice(NEW)
         self.batch = rng.choice(["", "", "", "b"])
         self.output = rng.choice(["f32", self.kind])
         while True:
-            self.factors = [Factor(rng, "a", self.kind, "m", rng.random() < 0.3, self.batch),
-                            Factor(rng, "w", self.kind, "n", rng.random() < 0.5, self.batch)]
+            self.factors = [
+                Factor(rng, "a", self.kind, "m", rng.random() < 0.3, self.batch),
+                Factor(rng, "w", self.kind, "n", rng.random() < 0.5, self.batch),
+            ]
             if any(factor.how != "none" for factor in self.factors):
                 break
         self.is_static = rng.random() < 0.5
         alignment = rng.choice([16, 16, 8, 4, 2, 1])
 
         def extent():
-            size = rng.choice([rng.randint(1, 40), rng.randint(1, 200), rng.choice([1, 7, 13, 16, 31, 64, 127])])
+            size = rng.choice(
+                [rng.randint(1, 40), rng.randint(1, 200), rng.choice([1, 7, 13, 16, 31, 64, 127])]
+            )
             return max(alignment, size // alignment * alignment)
 
         self.sizes = {"m": extent(), "n": extent(), "k": extent(), "b": 2}
@@ -117,20 +144,37 @@ class Product:
             self.sizes["k"], self.is_static = 0, False
 
     def properties(self):
-        properties = {name: getattr(self, name) for name in (
-            "device", "kind", "precision", "batch", "output", "is_static", "is_misaligned", "has_bias")}
+        properties = {
+            name: getattr(self, name)
+            for name in (
+                "device",
+                "kind",
+                "precision",
+                "batch",
+                "output",
+                "is_static",
+                "is_misaligned",
+                "has_bias",
+            )
+        }
         for factor in self.factors:
-            properties |= {f"{factor.name}_{name}": value for name, value in factor.properties().items()}
+            properties |= {
+                f"{factor.name}_{name}": value for name, value in factor.properties().items()
+            }
             properties[f"{factor.name}_aligned"] = self.sizes[factor.axes[-1]] % 8 == 0
         properties["empty"] = self.sizes["k"] == 0
         # What both would compute behind the end of k adds to the sum, unless it is made zero.
-        properties["has_both_behind_end"] = all(f.is_behind_end() for f in self.factors) and self.sizes["k"] % 16 != 0
+        properties["has_both_behind_end"] = (
+            all(f.is_behind_end() for f in self.factors) and self.sizes["k"] % 16 != 0
+        )
         return properties
 
     def tensor(self, axes, kind):
         if not axes:
             return kind
-        extents = {axis: self.sizes[axis] if self.is_static and axis != "m" else "?" for axis in "mnk"}
+        extents = {
+            axis: self.sizes[axis] if self.is_static and axis != "m" else "?" for axis in "mnk"
+        }
         extents["b"] = self.sizes["b"]
         return "tensor<" + "".join(f"{extents[axis]}x" for axis in axes) + f"{kind}>"
 
@@ -151,7 +195,9 @@ class Product:
         return ",".join(self.argument(axes, kind) for _, axes, kind in self.operands())
 
     def dynamic(self, axes):
-        return ", ".join(f"%{axis}" for axis in axes if axis == "m" or (axis in "nk" and not self.is_static))
+        return ", ".join(
+            f"%{axis}" for axis in axes if axis == "m" or (axis in "nk" and not self.is_static)
+        )
 
     def map(self, axes, of):
         return f"affine_map<({', '.join(of)}) -> ({', '.join(axes)})>"
@@ -164,51 +210,83 @@ class Product:
         tensors = [number for number, (axes, _) in enumerate(operands) if axes]
         names = ", ".join(f"%{factor.name}{number}" for number in tensors)
         types = ", ".join(self.tensor(*operands[number]) for number in tensors)
-        maps = ", ".join([self.map(operands[number][0], factor.axes) for number in tensors]
-                         + [self.map(factor.axes, factor.axes)])
-        arguments = ", ".join([f"%x{number}: {operands[number][1]}" for number in tensors] + [f"%o: {factor.kind}"])
+        maps = ", ".join(
+            [self.map(operands[number][0], factor.axes) for number in tensors]
+            + [self.map(factor.axes, factor.axes)]
+        )
+        arguments = ", ".join(
+            [f"%x{number}: {operands[number][1]}" for number in tensors] + [f"%o: {factor.kind}"]
+        )
         body = "\n".join(f"      {line}" for line in factor.body())
         for number, (axes, _) in enumerate(operands):
             if not axes:
                 body = body.replace(f"%x{number}", f"%{factor.name}{number}")
         iterators = ", ".join(['"parallel"'] * len(factor.axes))
-        return f"""
+        return (
+            f"""
     %{factor.name}e = tensor.empty({self.dynamic(factor.axes)}) : {result}
     %{factor.name}p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}
         ins({names} : {types}) outs(%{factor.name}e : {result}) {{
     ^bb0({arguments}):
 {body}
       linalg.yield %y : {factor.kind}
-    }} -> {result}""", f"%{factor.name}p"
+    }} -> {result}""",
+            f"%{factor.name}p",
+        )
 
     def module(self):
         lhs, rhs = self.factors
-        out, product = self.tensor(self.batch + "mn", self.output), self.tensor(self.batch + "mn", "f32")
+        out, product = (
+            self.tensor(self.batch + "mn", self.output),
+            self.tensor(self.batch + "mn", "f32"),
+        )
         loops = self.batch + "mnk"
         maps = ", ".join(self.map(axes, loops) for axes in (lhs.axes, rhs.axes, self.batch + "mn"))
         iterators = ", ".join(['"reduction"' if axis == "k" else '"parallel"' for axis in loops])
 
         def shape(axes):
-            return "[" + ", ".join('"T"' if axis == "m" else str(self.sizes[axis]) if self.is_static or axis == "b"
-                                   else f'"{axis.upper()}"' for axis in axes) + "]"
+            return (
+                "["
+                + ", ".join(
+                    '"T"'
+                    if axis == "m"
+                    else str(self.sizes[axis])
+                    if self.is_static or axis == "b"
+                    else f'"{axis.upper()}"'
+                    for axis in axes
+                )
+                + "]"
+            )
 
-        arguments = ", ".join(f"{name}: {self.tensor(axes, kind)}"
-                              + (f" {{ukernel.shape = {shape(axes)}}}" if axes else "")
-                              for name, axes, kind in self.operands())
+        arguments = ", ".join(
+            f"{name}: {self.tensor(axes, kind)}"
+            + (f" {{ukernel.shape = {shape(axes)}}}" if axes else "")
+            for name, axes, kind in self.operands()
+        )
         ranges = [f"T = #ukernel.range<1 to {self.max_rows}>"]
         if not self.is_static:
             # The range says that tiles of n are few, too.
-            ranges += [f"N = #ukernel.range<1 to {self.sizes['n']}>", f"K = #ukernel.range<1 to {max(self.sizes['k'], 1)}>"]
+            ranges += [
+                f"N = #ukernel.range<1 to {self.sizes['n']}>",
+                f"K = #ukernel.range<1 to {max(self.sizes['k'], 1)}>",
+            ]
         dims = []
         for axis in "mnk":
             name, axes, kind = next(operand for operand in self.operands() if axis in operand[1])
-            dims.append(f"%c_{axis} = arith.constant {axes.index(axis)} : index\n    "
-                        f"%{axis} = tensor.dim {name}, %c_{axis} : {self.tensor(axes, kind)}")
+            dims.append(
+                f"%c_{axis} = arith.constant {axes.index(axis)} : index\n    "
+                f"%{axis} = tensor.dim {name}, %c_{axis} : {self.tensor(axes, kind)}"
+            )
         (before_lhs, a), (before_rhs, w) = self.prologue(lhs), self.prologue(rhs)
         kind = self.kind
-        body = "%q = arith.mulf %x, %y : f32" if kind == "f32" else (
-            f"%xe = arith.extf %x : {kind} to f32\n      %ye = arith.extf %y : {kind} to f32\n"
-            "      %q = arith.mulf %xe, %ye : f32")
+        body = (
+            "%q = arith.mulf %x, %y : f32"
+            if kind == "f32"
+            else (
+                f"%xe = arith.extf %x : {kind} to f32\n      %ye = arith.extf %y : {kind} to f32\n"
+                "      %q = arith.mulf %xe, %ye : f32"
+            )
+        )
         lines, value = [], "%p"
         if self.has_bias:
             lines, value = ["%s = arith.addf %p, %v : f32"], "%s"
@@ -245,13 +323,17 @@ module attributes {{ukernel.symbols = {{{", ".join(ranges)}}}}} {{
 """
 
     def __str__(self):
-        factors = ", ".join(f"{factor.how} {factor.source} {factor.axes}"
-                            + (f" by {factor.beside or 'a scalar'}" if factor.beside is not None else "")
-                            for factor in self.factors)
+        factors = ", ".join(
+            f"{factor.how} {factor.source} {factor.axes}"
+            + (f" by {factor.beside or 'a scalar'}" if factor.beside is not None else "")
+            for factor in self.factors
+        )
         sizes = "x".join(str(self.sizes[axis]) for axis in "mnk")
         kind = self.kind if self.precision == "f32" else self.precision
-        return (f"{self.device}, {kind} to {self.output}, {factors}, {sizes} "
-                f"{'static' if self.is_static else 'dynamic'}{', misaligned' if self.is_misaligned else ''}")
+        return (
+            f"{self.device}, {kind} to {self.output}, {factors}, {sizes} "
+            f"{'static' if self.is_static else 'dynamic'}{', misaligned' if self.is_misaligned else ''}"
+        )
 
 
 def run(tests, product):
@@ -259,15 +341,29 @@ def run(tests, product):
     path = tests.write(f"{seed}.mlir", product.module())
     flags = ["--misalign=4"] if product.is_misaligned else []
     if product.precision != "f32":
-        flags += [f"--precision={product.precision}", f"--tolerance={tensor_cores.TOLERANCES[product.precision]}"]
+        flags += [
+            f"--precision={product.precision}",
+            f"--tolerance={tensor_cores.TOLERANCES[product.precision]}",
+        ]
     tests.describe(label, str(product))
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", *flags)
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        f"--args={product.arguments()}",
+        f"--device={product.device}",
+        "--check",
+        *harness.CHECKED,
+        f"--seed={seed % 2**31}",
+        *flags,
+    )
     report, problems = harness.report_of(result)
     if not report:
         return problems
     if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
+        problems.append(
+            f"relative errors {[checked['relative_error'] for checked in report['results']]}"
+        )
     launches = harness.launched(report)
     if len(launches) != 1 or "fallback" in launches[0]:
         problems.append(f"expected one kernel, but got {launches}")

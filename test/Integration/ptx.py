@@ -1,18 +1,22 @@
 """Reads PTX: entries, their loops and instruction counts."""
 
+import glob
 import os
 import re
 import shutil
-import glob
 from dataclasses import dataclass, field
 
 
 def find_tool(name):
     """Path of one of CUDA's tools, or None: on PATH, in CUDA_HOME, or from a Python package."""
     root = os.path.join(os.path.dirname(__file__), "..", "..")
-    candidates = [shutil.which(name),
-                  os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", name)]
-    candidates += glob.glob(os.path.join(root, f".venv/lib/python*/site-packages/nvidia/*/bin/{name}"))
+    candidates = [
+        shutil.which(name),
+        os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", name),
+    ]
+    candidates += glob.glob(
+        os.path.join(root, f".venv/lib/python*/site-packages/nvidia/*/bin/{name}")
+    )
     return next((c for c in candidates if c and os.path.exists(c)), None)
 
 
@@ -23,6 +27,7 @@ def find_ptxas():
 @dataclass
 class Loop:
     """Instructions that lie on a way from a label back to it."""
+
     instructions: list = field(default_factory=list)
 
     def count(self, pattern):
@@ -57,7 +62,11 @@ class Entry:
                 if target < n:
                     backwards.setdefault(target, []).append(n)
             # A branch that is not uniform may have been guarded.
-            if not (branch and branch.group(1)) and not line.startswith("ret") and n + 1 < len(self.lines):
+            if (
+                not (branch and branch.group(1))
+                and not line.startswith("ret")
+                and n + 1 < len(self.lines)
+            ):
                 after[n].append(n + 1)
             for target in after[n]:
                 before[target].append(n)
@@ -80,7 +89,9 @@ class Entry:
             branches = [n for n in branches if n in inside]
             inside &= reached(branches, before, end=head)
             if branches:
-                result.append(Loop([self.lines[n] for n in sorted(inside) if not self.lines[n].endswith(":")]))
+                result.append(
+                    Loop([self.lines[n] for n in sorted(inside) if not self.lines[n].endswith(":")])
+                )
         return result
 
     def main_loops(self):
@@ -94,7 +105,9 @@ def entries(text):
     begun = ""  # An instruction may go over several lines.
     for raw in text.splitlines():
         line = re.sub(r"//.*", "", raw).strip()
-        match = re.match(r"\.visible \.entry ([\w$]+)\(", line) or re.match(r"\.entry ([\w$]+)\(", line)
+        match = re.match(r"\.visible \.entry ([\w$]+)\(", line) or re.match(
+            r"\.entry ([\w$]+)\(", line
+        )
         if match:
             name, lines, depth = match.group(1), [], 0
         if name is None:

@@ -37,7 +37,9 @@ class Kernel:
         self.label = f"{row['file']} {row['kernel']}"
         self.virtual = {axis: int(virtual) for axis, virtual, _, _ in axes}
         self.threads = {axis: int(threads) for axis, _, threads, _ in axes}
-        self.tile = {axis: int(virtual) * int(threads) * int(inner) for axis, virtual, threads, inner in axes}
+        self.tile = {
+            axis: int(virtual) * int(threads) * int(inner) for axis, virtual, threads, inner in axes
+        }
         self.k = int(row["reduce_factors"].split("x")[0])
         words = row["workload"].split()
         self.batch = int(words[1]) if row["op"] == "batch_matmul" else None
@@ -46,7 +48,10 @@ class Kernel:
         for served in row["serves"].split():
             numbers = dict(item.split("=") for item in served.split("/"))
             self.sizes.append({name: int(value) for name, value in numbers.items()})
-        tile = {axis: int(size) for axis, size in (item.split(":") for item in row["block_tile"].split())}
+        tile = {
+            axis: int(size)
+            for axis, size in (item.split(":") for item in row["block_tile"].split())
+        }
         assert tile == self.tile, self.label
 
     def extents(self, size):
@@ -57,17 +62,27 @@ class Kernel:
         return {"m": 16 * size["T"], "n": size["H"], "k": size["I"]}
 
     def family(self, stages=2):
-        part = [self.tile["m"], self.tile["n"], self.k] + ([self.tile["batch"]] if self.batch else [])
+        part = [self.tile["m"], self.tile["n"], self.k] + (
+            [self.tile["batch"]] if self.batch else []
+        )
         fields = {f"virtual_threads_{axis}": self.virtual[axis] for axis in "mn"}
         if self.batch:
             fields["threads_batch"] = self.threads["batch"]
         return kernel_families.family(
-            [(part, (self.virtual["m"], self.virtual["n"], 1))], stages, batch_axes=1 if self.batch else 0, **fields)
+            [(part, (self.virtual["m"], self.virtual["n"], 1))],
+            stages,
+            batch_axes=1 if self.batch else 0,
+            **fields,
+        )
 
     def model(self, extents):
         if self.batch:
-            return Batched("bmk", "bnk", "bmn", {"b": "B", "m": "M", "n": extents["n"], "k": extents["k"]})
-        return Matmul(m="M", n=extents["n"], k=extents["k"], ranges={"M": "#ukernel.range<1 to 2048>"})
+            return Batched(
+                "bmk", "bnk", "bmn", {"b": "B", "m": "M", "n": extents["n"], "k": extents["k"]}
+            )
+        return Matmul(
+            m="M", n=extents["n"], k=extents["k"], ranges={"M": "#ukernel.range<1 to 2048>"}
+        )
 
     def pad_and_occ(self, extents, sms):
         """Equations 2 and 3, of each extent by its tile."""
@@ -96,7 +111,9 @@ def run(h, kernel, size):
         return run_on(h, kernel, size, label, DEVICE, stages=2)
     refused = run_on(h, kernel, size, label, DEVICE, stages=2)
     problems = run_on(h, kernel, size, label + " asynchronously", "a100", stages=3)
-    if not any("expected at most 255 registers per thread, but got 256" in text for text in refused):
+    if not any(
+        "expected at most 255 registers per thread, but got 256" in text for text in refused
+    ):
         problems.append(f"expected too many registers on {DEVICE}, but got {refused}")
     return problems
 
@@ -110,8 +127,17 @@ def run_on(h, kernel, size, label, device, stages):
     if not planned:
         return problems
     sizes = ",".join(f"{symbol}={value}" for symbol, value in sizes_of(whole).items())
-    explained = h.tool("ftuner-translate", planned, "--ftuner-explain", "--json", f"--device={device}",
-                       "--cost-model=sia", "--paths=simt", "--strategy=roller", f"--size={sizes}")
+    explained = h.tool(
+        "ftuner-translate",
+        planned,
+        "--ftuner-explain",
+        "--json",
+        f"--device={device}",
+        "--cost-model=sia",
+        "--paths=simt",
+        "--strategy=roller",
+        f"--size={sizes}",
+    )
     if explained.returncode != 0:
         return [explained.stderr]
     metrics = json.loads(explained.stdout)["workloads"][0]["shapes"][0]["program"]["metrics"]
@@ -120,11 +146,17 @@ def run_on(h, kernel, size, label, device, stages):
             problems.append(f"{figure}: expected {expected}, but got {metrics[figure]}")
     # Cut down: a batch tile and a part of one, columns and k likewise.
     cut = dict(whole)
-    for axis, tile in (("batch", kernel.tile.get("batch", 1)), ("n", kernel.tile["n"]), ("k", 3 * kernel.k)):
+    for axis, tile in (
+        ("batch", kernel.tile.get("batch", 1)),
+        ("n", kernel.tile["n"]),
+        ("k", 3 * kernel.k),
+    ):
         if axis in cut and (axis != "n" or not kernel.batch):
             cut[axis] = min(cut[axis], tile + max(tile // 2, 1))
     model = kernel.model(cut)
-    return problems + kernel_families.run(h, label + " cut", model, [family], device, [sizes_of(cut)], ())
+    return problems + kernel_families.run(
+        h, label + " cut", model, [family], device, [sizes_of(cut)], ()
+    )
 
 
 def main():

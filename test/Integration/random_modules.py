@@ -27,6 +27,7 @@ ODD_SIZES = {"b": (3, 5), "m": (13, 53, 97, 131), "n": (5, 29, 67, 101), "k": (1
 @dataclass(frozen=True)
 class Value:
     """An SSA value; a tensor has the axes that its dimensions stand for."""
+
     name: str
     type: str
     axes: tuple = ()
@@ -46,7 +47,9 @@ class Function:
 
     def tensor(self, axes, dynamic=None):
         dynamic = self.dynamic if dynamic is None else dynamic
-        return "tensor<" + "".join(f"{'?' if a in dynamic else self.sizes[a]}x" for a in axes) + "f32>"
+        return (
+            "tensor<" + "".join(f"{'?' if a in dynamic else self.sizes[a]}x" for a in axes) + "f32>"
+        )
 
     def argument(self, *axes):
         """An argument: a tensor, or a scalar where no axes are given."""
@@ -78,35 +81,53 @@ class Function:
 
     def named(self, name, inputs, out, dimensions=""):
         """A named op of linalg; those with a list of dimensions leave out the result's type."""
-        return self.op(f"linalg.{name} {_operands('ins', inputs)} {_operands('outs', [out])} "
-                       + (dimensions or f"-> {out.type}"), out.type, out.axes)
+        return self.op(
+            f"linalg.{name} {_operands('ins', inputs)} {_operands('outs', [out])} "
+            + (dimensions or f"-> {out.type}"),
+            out.type,
+            out.axes,
+        )
 
     def generic(self, inputs, out, body=(), result="%r", loops=None):
         """A generic over `loops`, by default out's axes. In `body`, %i0, %i1, ... are the
         elements of `inputs` and %o is that of `out`; `result` is what it yields."""
         loops = loops or out.axes
-        maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(value.axes)})>"
-                         for value in (*inputs, out))
+        maps = ", ".join(
+            f"affine_map<({', '.join(loops)}) -> ({', '.join(value.axes)})>"
+            for value in (*inputs, out)
+        )
         kinds = ", ".join('"parallel"' if axis in out.axes else '"reduction"' for axis in loops)
         elements = ", ".join([*(f"%i{i}: f32" for i in range(len(inputs))), "%o: f32"])
-        return self.op("\n".join([
-            f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
-            f"      {_operands('ins', inputs)} {_operands('outs', [out])} {{",
-            f"    ^bb0({elements}):",
-            *(f"      {line}" for line in body),
-            f"      linalg.yield {result} : f32",
-            f"  }} -> {out.type}"]), out.type, out.axes)
+        return self.op(
+            "\n".join(
+                [
+                    f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
+                    f"      {_operands('ins', inputs)} {_operands('outs', [out])} {{",
+                    f"    ^bb0({elements}):",
+                    *(f"      {line}" for line in body),
+                    f"      linalg.yield {result} : f32",
+                    f"  }} -> {out.type}",
+                ]
+            ),
+            out.type,
+            out.axes,
+        )
 
     def text(self, results):
         parameters = ", ".join(f"{value.name}: {value.type}" for value in self.arguments)
         lines = [*self.lines, f"return {_names(results)} : {_types(results)}"]
-        return (f"func.func @f({parameters}) -> ({_types(results)}) {{\n"
-                + "".join(f"  {line}\n" for line in lines) + "}\n")
+        return (
+            f"func.func @f({parameters}) -> ({_types(results)}) {{\n"
+            + "".join(f"  {line}\n" for line in lines)
+            + "}\n"
+        )
 
     def run_arguments(self, sizes):
         """The value of ftuner-run's --args for these extents."""
-        return ",".join("".join(f"{sizes[axis]}x" for axis in value.axes) + "f32" if value.axes else "0.75"
-                        for value in self.arguments)
+        return ",".join(
+            "".join(f"{sizes[axis]}x" for axis in value.axes) + "f32" if value.axes else "0.75"
+            for value in self.arguments
+        )
 
 
 def _names(values):
@@ -123,9 +144,11 @@ def _operands(keyword, values):
 
 # The product.
 
+
 @dataclass(frozen=True)
 class Form:
     """Axes of the product's operands and result, and the order of its loops."""
+
     lhs: tuple
     rhs: tuple
     out: tuple
@@ -135,14 +158,18 @@ class Form:
 def random_form(rng):
     def shuffled(*axes):
         return tuple(rng.sample(axes, len(axes)))
+
     def batched(*axes):
         """Any order but with the batch innermost, which no kernel reads in vectors."""
         order = shuffled("b", *axes)
         return order if order[-1] != "b" else order[::-1]
+
     rhs = shuffled("k", "n")
     kind = rng.random()
     if kind < 0.3:
-        return Form(batched("m", "k"), batched("k", "n"), batched("m", "n"), shuffled("b", "m", "n", "k"))
+        return Form(
+            batched("m", "k"), batched("k", "n"), batched("m", "n"), shuffled("b", "m", "n", "k")
+        )
     if kind < 0.5:  # batches share the weight
         return Form(("b", "m", "k"), rhs, ("b", "m", "n"), ("b", "m", "n", "k"))
     return Form(shuffled("m", "k"), rhs, shuffled("m", "n"), shuffled("m", "n", "k"))
@@ -156,7 +183,9 @@ def vector_axis(f, axes):
 def transposed(f, value):
     out = f.empty(value.axes[::-1])
     if f.rng.random() < 0.5:
-        return f.named("transpose", [value], out, f"permutation = {[*range(len(value.axes))][::-1]}")
+        return f.named(
+            "transpose", [value], out, f"permutation = {[*range(len(value.axes))][::-1]}"
+        )
     return f.generic([value], out, result="%i0")
 
 
@@ -170,16 +199,25 @@ def product(f, form, lhs, rhs, start):
     is_matmul = (lhs.axes, rhs.axes, form.out) == (("m", "k"), ("k", "n"), ("m", "n"))
     if is_matmul and f.rng.random() < 0.7:
         return f.named("matmul", [lhs, rhs], start)
-    is_batch_matmul = (lhs.axes, rhs.axes, form.out) == (("b", "m", "k"), ("b", "k", "n"), ("b", "m", "n"))
+    is_batch_matmul = (lhs.axes, rhs.axes, form.out) == (
+        ("b", "m", "k"),
+        ("b", "k", "n"),
+        ("b", "m", "n"),
+    )
     if is_batch_matmul and f.rng.random() < 0.7:
         return f.named("batch_matmul", [lhs, rhs], start)
     inputs = f.rng.sample([lhs, rhs], 2)
     terms = ", ".join(f.rng.sample(["%p", "%o"], 2))
-    return f.generic(inputs, start, ["%p = arith.mulf %i1, %i0 : f32", f"%r = arith.addf {terms} : f32"],
-                     loops=form.loops)
+    return f.generic(
+        inputs,
+        start,
+        ["%p = arith.mulf %i1, %i0 : f32", f"%r = arith.addf {terms} : f32"],
+        loops=form.loops,
+    )
 
 
 # What the product starts from: a tensor with these axes.
+
 
 def from_zero(f, axes):
     return f.named("fill", [f.constant(0)], f.empty(axes))
@@ -205,6 +243,7 @@ def from_vector(f, axes):
 
 # What follows the product: the function's results.
 
+
 def to_itself(_, value):
     return [value]
 
@@ -227,12 +266,16 @@ def to_transposed_sum(f, value):
     if axes[-1] == "b" and not f.joins_rows:
         axes.insert(0, axes.pop())
     residual = f.argument(*axes)
-    return [f.generic([value, residual], f.empty(residual.axes), ["%r = arith.subf %i0, %i1 : f32"])]
+    return [
+        f.generic([value, residual], f.empty(residual.axes), ["%r = arith.subf %i0, %i1 : f32"])
+    ]
 
 
 def to_relu(f, value):
     zero = f.constant(0)
-    return [f.generic([value], f.empty(value.axes), [f"%r = arith.maximumf %i0, {zero.name} : f32"])]
+    return [
+        f.generic([value], f.empty(value.axes), [f"%r = arith.maximumf %i0, {zero.name} : f32"])
+    ]
 
 
 def to_chain(f, value):
@@ -270,8 +313,18 @@ def to_two(f, value):
 
 
 STARTS = (from_zero, from_constant, from_scalar, from_tensor, from_vector)
-ENDS = (to_itself, to_vector_sum, to_tensor_sum, to_transposed_sum, to_relu, to_chain, to_scaled,
-        to_negated, to_cast, to_two)
+ENDS = (
+    to_itself,
+    to_vector_sum,
+    to_tensor_sum,
+    to_transposed_sum,
+    to_relu,
+    to_chain,
+    to_scaled,
+    to_negated,
+    to_cast,
+    to_two,
+)
 
 
 class Module:
@@ -298,14 +351,33 @@ class Module:
         self.runs = [f.run_arguments(sizes), f.run_arguments(others)]
         self.flags = ["--function=f", f"--device={self.device}", f"--seed={seed % 2**31}"]
         self.flags += ["--misalign=4"] if misaligned else []
-        self.features = {"device": self.device, "misaligned": misaligned, "odd sizes": has_odd_sizes, "start": start.__name__,
-                         "end": end.__name__, "batch": ("b" in form.lhs, "b" in form.rhs), "transposed loops": form.loops[-1] != "k",
-                         **{name: axes[-1] for name, axes in (("lhs", form.lhs), ("rhs", form.rhs), ("out", form.out))},
-                         **{f"dynamic {axis}": axis in dynamic for axis in form.loops},
-                         **{name: name in self.text for name in ("linalg.matmul", "linalg.batch_matmul", "linalg.transpose")}}
-        self.label = " ".join([self.device, start.__name__, end.__name__, *self.runs,
-                               "misaligned" if misaligned else "aligned"])
-
+        self.features = {
+            "device": self.device,
+            "misaligned": misaligned,
+            "odd sizes": has_odd_sizes,
+            "start": start.__name__,
+            "end": end.__name__,
+            "batch": ("b" in form.lhs, "b" in form.rhs),
+            "transposed loops": form.loops[-1] != "k",
+            **{
+                name: axes[-1]
+                for name, axes in (("lhs", form.lhs), ("rhs", form.rhs), ("out", form.out))
+            },
+            **{f"dynamic {axis}": axis in dynamic for axis in form.loops},
+            **{
+                name: name in self.text
+                for name in ("linalg.matmul", "linalg.batch_matmul", "linalg.transpose")
+            },
+        }
+        self.label = " ".join(
+            [
+                self.device,
+                start.__name__,
+                end.__name__,
+                *self.runs,
+                "misaligned" if misaligned else "aligned",
+            ]
+        )
 
     def properties(self):
         return self.features
@@ -322,19 +394,35 @@ def problems_of(module, result):
         problems.append(f"expected {len(module.runs)} runs, but got {len(runs)}")
     for run in runs:
         if len(harness.launched(run)) != module.launches:
-            problems.append(f"{run['args']}: expected {module.launches} launches, but got "
-                            f"{[launch['kernel'] for launch in run['launches']]}")
+            problems.append(
+                f"{run['args']}: expected {module.launches} launches, but got "
+                f"{[launch['kernel'] for launch in run['launches']]}"
+            )
         if len(run["results"]) != module.results:
-            problems.append(f"{run['args']}: expected {module.results} results, but got {len(run['results'])}")
-        problems += [f"{run['args']}: relative error {checked['relative_error']}"
-                     for checked in run["results"] if not checked["ok"]]
+            problems.append(
+                f"{run['args']}: expected {module.results} results, but got {len(run['results'])}"
+            )
+        problems += [
+            f"{run['args']}: relative error {checked['relative_error']}"
+            for checked in run["results"]
+            if not checked["ok"]
+        ]
     return problems
 
 
 def check(h, module):
     path = h.write(f"{module.seed}.mlir", module.text)
-    args = [path, *module.flags, "--executor=emulator", "--json", "--check", "--check-bounds",
-            "--check-races", "--thread-order=shuffled", *[f"--args={run}" for run in module.runs]]
+    args = [
+        path,
+        *module.flags,
+        "--executor=emulator",
+        "--json",
+        "--check",
+        "--check-bounds",
+        "--check-races",
+        "--thread-order=shuffled",
+        *[f"--args={run}" for run in module.runs],
+    ]
     h.describe(f"seed {module.seed}", module.label)
     problems = problems_of(module, h.tool("ftuner-run", *args))
     if problems:

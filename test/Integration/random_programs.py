@@ -14,10 +14,11 @@ above 1 as many times more for each; --seed S draws the same again.
 import json
 import random
 
+import numpy
+
 import harness
 import kernel_families
 import models
-import numpy
 
 #: ptxas of CUDA 13 assembles from sm_75 on.
 DEVICES = ("a100", "t4")
@@ -30,7 +31,11 @@ TOLERANCE = 1e-5
 
 def cases(rng):
     """Products by label."""
-    sizes = {"m": "M", "n": 8 * rng.randint(2, 24) + rng.choice([0, 4]), "k": 4 * rng.randint(8, 40)}
+    sizes = {
+        "m": "M",
+        "n": 8 * rng.randint(2, 24) + rng.choice([0, 4]),
+        "k": 4 * rng.randint(8, 40),
+    }
     ranges = {"M": "#ukernel.range<1 to 96>"}
     return {
         "nn": models.Matmul(**sizes, ranges=ranges, epilogue="bias_n"),
@@ -42,14 +47,24 @@ def cases(rng):
 def text_of(program):
     """A family of the manifest as a plan has it."""
     fields = dict(program["schedule"])
-    schedule = {"threads": [fields.pop("threads_m"), fields.pop("threads_n")], "stages": fields.pop("stages"),
-                "vector": fields.pop("vector_width")}
-    schedule |= {name: value for name, value in fields.items() if value != (name in ("threads_batch", "threads_k"))}
+    schedule = {
+        "threads": [fields.pop("threads_m"), fields.pop("threads_n")],
+        "stages": fields.pop("stages"),
+        "vector": fields.pop("vector_width"),
+    }
+    schedule |= {
+        name: value
+        for name, value in fields.items()
+        if value != (name in ("threads_batch", "threads_k"))
+    }
     tiles = [ukernel["block_tile"] for ukernel in program["ukernels"]]
-    return (f"<#ukernel.simt<{', '.join(f'{name} = {value}' for name, value in schedule.items())}>, "
-            f"axis = {program['axis']}, tiles = {tiles}"
-            + (f", split = {program['reduce_split']}" if program["reduce_split"] != 1 else "")
-            + (f", balanced = {program['balanced_sms']}" if program.get("balanced_sms") else "") + ">")
+    return (
+        f"<#ukernel.simt<{', '.join(f'{name} = {value}' for name, value in schedule.items())}>, "
+        f"axis = {program['axis']}, tiles = {tiles}"
+        + (f", split = {program['reduce_split']}" if program["reduce_split"] != 1 else "")
+        + (f", balanced = {program['balanced_sms']}" if program.get("balanced_sms") else "")
+        + ">"
+    )
 
 
 def members(h, path, device, strategy, seed):
@@ -59,9 +74,22 @@ def members(h, path, device, strategy, seed):
     if strategy == "gensor":
         flags.append(f"--gensor-seed={seed}")
     if strategy == "dietcode":
-        flags += [f"--dietcode-seed={seed}", "--throughput-model=none", f"--trials={MICRO_KERNELS}",
-                  "--measurer=model:latency", f"--measure-log={name}.jsonl"]
-    done = h.tool("ftuner-translate", path, "--ftuner-to-manifest", *flags, "-o", f"{name}.json", environment=harness.NO_TOOLKIT)
+        flags += [
+            f"--dietcode-seed={seed}",
+            "--throughput-model=none",
+            f"--trials={MICRO_KERNELS}",
+            "--measurer=model:latency",
+            f"--measure-log={name}.jsonl",
+        ]
+    done = h.tool(
+        "ftuner-translate",
+        path,
+        "--ftuner-to-manifest",
+        *flags,
+        "-o",
+        f"{name}.json",
+        environment=harness.NO_TOOLKIT,
+    )
     if done.returncode != 0:
         return [], [done.stderr[-800:]]
     if strategy == "dietcode":
@@ -70,7 +98,11 @@ def members(h, path, device, strategy, seed):
         return [(None, line["family"]) for line in drawn], []
     with open(f"{name}.json", encoding="utf-8") as file:
         (workload,) = json.load(file)["workloads"]
-    return [(ranking["shape"][0], program) for ranking in workload["rankings"] for program in ranking["programs"]], []
+    return [
+        (ranking["shape"][0], program)
+        for ranking in workload["rankings"]
+        for program in ranking["programs"]
+    ], []
 
 
 def choose(rng, model, found, count):
@@ -90,10 +122,19 @@ def choose(rng, model, found, count):
 def data(rng, model, rows):
     """Arrays of the arguments, in order, and the result by NumPy in double precision."""
     sizes = {"M": rows}
-    arrays = {name: numpy.array(rng.standard_normal([sizes.get(extent, extent) for extent in extents]), numpy.float32)
-              for name, extents in model.operands()}
-    a, b = (array.astype(numpy.float64).T if is_transposed else array.astype(numpy.float64)
-            for array, is_transposed in ((arrays["a"], model.transpose_a), (arrays["b"], model.transpose_b)))
+    arrays = {
+        name: numpy.array(
+            rng.standard_normal([sizes.get(extent, extent) for extent in extents]), numpy.float32
+        )
+        for name, extents in model.operands()
+    }
+    a, b = (
+        array.astype(numpy.float64).T if is_transposed else array.astype(numpy.float64)
+        for array, is_transposed in (
+            (arrays["a"], model.transpose_a),
+            (arrays["b"], model.transpose_b),
+        )
+    )
     result = a @ b
     if "x" in arrays:
         result = result + arrays["x"]
@@ -128,15 +169,24 @@ def run(h, strategy, label, device, count, seed):
             numpy.save(file, array)
             arguments.append(f"{'x'.join(map(str, array.shape))}xf32@{file}")
         folder = h.path(f"{name}_{number}")
-        done = h.tool("ftuner-run", planned, f"--function={model.name}", f"--device={device}", *harness.CHECKED,
-                      f"--args={','.join(arguments)}", f"--save-dir={folder}")
+        done = h.tool(
+            "ftuner-run",
+            planned,
+            f"--function={model.name}",
+            f"--device={device}",
+            *harness.CHECKED,
+            f"--args={','.join(arguments)}",
+            f"--save-dir={folder}",
+        )
         report, errors = harness.report_of(done)
         if not report:
             problems += [f"{text}, {rows} rows: {error}" for error in errors]
             continue
         launches = harness.launched(report)
         if len(launches) != 1 or not launches[0].endswith("k0"):
-            problems.append(f"{text}, {rows} rows: expected a launch of the drawn program, but got {launches}")
+            problems.append(
+                f"{text}, {rows} rows: expected a launch of the drawn program, but got {launches}"
+            )
         result = numpy.load(f"{folder}/result0.npy").astype(numpy.float64)
         error = numpy.linalg.norm(result - expected) / numpy.linalg.norm(expected)
         if not error <= TOLERANCE:
@@ -147,10 +197,14 @@ def run(h, strategy, label, device, count, seed):
 def spills(h, name, model, device, families, plain):
     """Problems where ptxas spills registers of a kernel of wide accesses."""
     # Families that serve no size have no kernel.
-    choices = ", ".join(f"<[<{1 + number} to {1 + number}>, <{model.n} to {model.n}>, <{model.k} to {model.k}>] to {number}>"
-                        for number in range(len(families)))
-    plan = (f"<families = [{', '.join([*families, plain])}], choices = [{choices}], general = {len(families)}, "
-            f"unaligned_general = {len(families)}>")
+    choices = ", ".join(
+        f"<[<{1 + number} to {1 + number}>, <{model.n} to {model.n}>, <{model.k} to {model.k}>] to {number}>"
+        for number in range(len(families))
+    )
+    plan = (
+        f"<families = [{', '.join([*families, plain])}], choices = [{choices}], general = {len(families)}, "
+        f"unaligned_general = {len(families)}>"
+    )
     planned, problems = kernel_families.form(h, f"{name}_all", model.text(), plan)
     if not planned:
         return problems
@@ -159,7 +213,9 @@ def spills(h, name, model, device, families, plain):
         return [done.stderr[-800:]]
     kernels = json.loads(done.stdout)["kernels"]
     if len(kernels) < len(families):
-        problems.append(f"expected a kernel for each of {len(families)} programs, but got {len(kernels)}")
+        problems.append(
+            f"expected a kernel for each of {len(families)} programs, but got {len(kernels)}"
+        )
     for kernel in kernels:
         resources = kernel.get("resources")
         if resources and resources["spill_store_bytes"]:
@@ -169,14 +225,24 @@ def spills(h, name, model, device, families, plain):
 
 
 def main():
-    h, options = harness.start(__doc__, {"--count": {"type": int, "default": 3},
-                                         "--seed": {"type": int, "default": harness.SEED}})
+    h, options = harness.start(
+        __doc__,
+        {"--count": {"type": int, "default": 3}, "--seed": {"type": int, "default": harness.SEED}},
+    )
     labels = list(cases(random.Random(0)))
     for turn, strategy in enumerate(STRATEGIES, options.seed):
         for number, label in enumerate(harness.share(labels, turn)):
             for device in harness.share(DEVICES, turn // len(labels) + number):
-                h.add(f"{strategy} {label} {device}", run, h, strategy, label, device, options.count * harness.SCALE,
-                      options.seed)
+                h.add(
+                    f"{strategy} {label} {device}",
+                    run,
+                    h,
+                    strategy,
+                    label,
+                    device,
+                    options.count * harness.SCALE,
+                    options.seed,
+                )
     h.finish()
 
 

@@ -18,8 +18,16 @@ def translate(h, name, device, *flags, environment=None):
     """The bytes of the PTX."""
     source = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "dense.mlir")
     path = h.path(f"{device}.{name}.ptx")
-    run = h.tool("ftuner-translate", source, "--ftuner-to-ptx", f"--device={device}", "-o", path, *flags,
-                 environment=environment)
+    run = h.tool(
+        "ftuner-translate",
+        source,
+        "--ftuner-to-ptx",
+        f"--device={device}",
+        "-o",
+        path,
+        *flags,
+        environment=environment,
+    )
     if run.returncode != 0:
         raise RuntimeError(run.stderr)
     return read(path)
@@ -34,7 +42,9 @@ def check(h, device):
     problems = []
     names = ("one", "other")
     manifests = [h.path(f"{device}.{name}.json") for name in names]
-    ptx, other = (translate(h, name, device, f"--manifest={path}") for name, path in zip(names, manifests))
+    ptx, other = (
+        translate(h, name, device, f"--manifest={path}") for name, path in zip(names, manifests)
+    )
     if ptx != other:
         problems.append("two translations to PTX differ")
     if read(manifests[0]) != read(manifests[1]):
@@ -49,7 +59,9 @@ def check(h, device):
 
 
 def main():
-    h, options = harness.start(__doc__, {"--all": {"action": "store_true", "help": "devices of every generation"}})
+    h, options = harness.start(
+        __doc__, {"--all": {"action": "store_true", "help": "devices of every generation"}}
+    )
     for device in DEVICES if options.all else PART:
         h.add(device, check, h, device)
     h.finish()

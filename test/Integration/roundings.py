@@ -9,13 +9,12 @@ tolerance of --check.
 """
 
 import json
-import os
 import random
 import re
-import sys
+
+import numpy as np
 
 import harness
-import numpy as np
 
 SEED = 20
 SIZE = 4096
@@ -31,7 +30,9 @@ def round_to(values, kind):
         mantissa, exponent = np.frexp(values)
         return np.ldexp(np.rint(mantissa * 256) / 256, exponent)
     with np.errstate(over="ignore"):
-        return values.astype({"f64": np.float64, "f32": np.float32, "f16": np.float16}[kind]).astype(np.float64)
+        return values.astype(
+            {"f64": np.float64, "f32": np.float32, "f16": np.float16}[kind]
+        ).astype(np.float64)
 
 
 def to_npy(values, kind):
@@ -49,7 +50,13 @@ def from_npy(array, kind):
 class Chain:
     """A random program on one element of each argument, and what NumPy makes of it."""
 
-    BINARY = {"addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "maximumf": np.maximum}
+    BINARY = {
+        "addf": np.add,
+        "subf": np.subtract,
+        "mulf": np.multiply,
+        "divf": np.divide,
+        "maximumf": np.maximum,
+    }
     UNARY = {"math.absf": np.abs, "arith.negf": np.negative}
 
     def __init__(self, rng, arguments, length):
@@ -63,13 +70,17 @@ class Chain:
                 self.cast(f"%v{index}", name, kind, data, rng)
             elif choice < 0.5:
                 operation = rng.choice(list(self.UNARY))
-                self.append(f"%v{index}", kind, self.UNARY[operation](data), f"{operation} {{}}", [name])
+                self.append(
+                    f"%v{index}", kind, self.UNARY[operation](data), f"{operation} {{}}", [name]
+                )
             else:
                 operation = rng.choice(list(self.BINARY))
                 other = rng.choice([value for value in self.values if value[1] == kind])
                 with np.errstate(all="ignore"):
                     result = self.BINARY[operation](data, other[2])
-                self.append(f"%v{index}", kind, result, f"arith.{operation} {{}}, {{}}", [name, other[0]])
+                self.append(
+                    f"%v{index}", kind, result, f"arith.{operation} {{}}, {{}}", [name, other[0]]
+                )
 
     def cast(self, name, source, kind, data, rng):
         if kind == "f32":
@@ -90,12 +101,16 @@ class Chain:
         types = ", ".join(f"tensor<?x{kinds[result]}>" for result in results)
         arguments = ", ".join(f"{value[0]}: tensor<?x{value[1]}>" for value in self.arguments)
         text = f"func.func @{name}({arguments}) -> ({types}) {{\n  %c0 = arith.constant 0 : index\n"
-        text += f"  %n = tensor.dim {self.arguments[0][0]}, %c0 : tensor<?x{self.arguments[0][1]}>\n"
+        text += (
+            f"  %n = tensor.dim {self.arguments[0][0]}, %c0 : tensor<?x{self.arguments[0][1]}>\n"
+        )
         for result, kind, operation, operands, operation_types in self.lines:
             inputs = ", ".join(operands)
             input_types = ", ".join(f"tensor<?x{kinds[operand]}>" for operand in operands)
             elements = [f"%a{index}" for index in range(len(operands))]
-            block = ", ".join(f"{element}: {kinds[operand]}" for element, operand in zip(elements, operands))
+            block = ", ".join(
+                f"{element}: {kinds[operand]}" for element, operand in zip(elements, operands)
+            )
             maps = ", ".join([MAP] * (len(operands) + 1))
             text += f"""  {result}_e = tensor.empty(%n) : tensor<?x{kind}>
   {result} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
@@ -108,7 +123,7 @@ class Chain:
         return text + f"  return {', '.join(results)} : {types}\n}}\n"
 
     def expected(self, split):
-        values = self.values[len(self.arguments):]
+        values = self.values[len(self.arguments) :]
         return values if split else values[-1:]
 
 
@@ -175,7 +190,9 @@ func.func @sum(%x: tensor<?x64x{narrow}>, %y: tensor<?x64x{narrow}>) -> (tensor<
   }} -> tensor<?x{narrow}>
   return %r0, %r1, %r2, %r3 : tensor<?x{narrow}>, tensor<?x{narrow}>, tensor<?x{narrow}>, tensor<?x{narrow}>
 }}
-""".replace("%y: tensor<?x64x{narrow}>) ->", "%y: tensor<?x64x{narrow}>, %y4: tensor<4x61x{narrow}>) ->")
+""".replace(
+    "%y: tensor<?x64x{narrow}>) ->", "%y: tensor<?x64x{narrow}>, %y4: tensor<4x61x{narrow}>) ->"
+)
 
 
 class Test:
@@ -190,45 +207,69 @@ class Test:
             np.save(path, to_npy(data, kind))
             items.append("x".join(map(str, (*data.shape, kind))) + "@" + path)
         folder = self.harness.path(f"{label}_results")
-        answer = self.harness.tool("ftuner-run", source, f"--function={function}", "--device=h200",
-                                   "--args=" + ",".join(items), f"--save-dir={folder}", "--json", *flags)
+        answer = self.harness.tool(
+            "ftuner-run",
+            source,
+            f"--function={function}",
+            "--device=h200",
+            "--args=" + ",".join(items),
+            f"--save-dir={folder}",
+            "--json",
+            *flags,
+        )
         if answer.returncode:
             raise RuntimeError(answer.stderr.strip())
         report = json.loads(answer.stdout)
         kinds = [result["element_type"] for result in report["results"]]
-        return report, [from_npy(np.load(result["file"]), kind) for result, kind in zip(report["results"], kinds)]
+        return report, [
+            from_npy(np.load(result["file"]), kind)
+            for result, kind in zip(report["results"], kinds)
+        ]
 
     def compare(self, label, source, function, arguments, expected):
         problems = []
         for executor in ("emulator", "reference"):
             flags = ["--check"] if executor == "emulator" else []
-            report, results = self.execute(f"{label}_{executor}", source, function, arguments,
-                                           f"--executor={executor}", *flags)
+            report, results = self.execute(
+                f"{label}_{executor}", source, function, arguments, f"--executor={executor}", *flags
+            )
             for index, (result, wanted) in enumerate(zip(results, expected)):
                 wrong = ~((result == wanted) | (np.isnan(result) & np.isnan(wanted)))
                 if wrong.any():
                     where = np.argwhere(wrong)[0]
-                    problems.append(f"{executor}, result {index}: {wrong.sum()} of {wrong.size} elements differ, "
-                                    f"at {where} {result[tuple(where)]!r} instead of {wanted[tuple(where)]!r}")
+                    problems.append(
+                        f"{executor}, result {index}: {wrong.sum()} of {wrong.size} elements differ, "
+                        f"at {where} {result[tuple(where)]!r} instead of {wanted[tuple(where)]!r}"
+                    )
         return problems
 
     def chains(self, index):
         rng = random.Random(SEED + index)
         data = np.random.default_rng(SEED + index).standard_normal((len(TYPES), SIZE))
-        arguments = {f"%{kind}": (kind, round_to(values, kind)) for kind, values in zip(TYPES, data)}
+        arguments = {
+            f"%{kind}": (kind, round_to(values, kind)) for kind, values in zip(TYPES, data)
+        }
         chain = Chain(rng, arguments, LENGTH)
-        source = self.harness.write(f"chain{index}.mlir", chain.function("f", False) + chain.function("g", True))
+        source = self.harness.write(
+            f"chain{index}.mlir", chain.function("f", False) + chain.function("g", True)
+        )
         problems = []
         for function, split in (("f", False), ("g", True)):
             expected = [value[2] for value in chain.expected(split)]
-            problems += [f"{'split' if split else 'fused'}: {problem}" for problem in self.compare(
-                f"chain{index}{function}", source, function, list(arguments.values()), expected)]
+            problems += [
+                f"{'split' if split else 'fused'}: {problem}"
+                for problem in self.compare(
+                    f"chain{index}{function}", source, function, list(arguments.values()), expected
+                )
+            ]
         return problems
 
     def products(self, operand, narrow):
         label = f"product_{operand}_{narrow}"
         fill = {"name": "f", "operand": operand, "narrow": narrow, "identity": IDENTITY}
-        text = PRODUCT.format(body=ROUNDED.format(narrow=narrow), widen=WIDENED.format(narrow=narrow), **fill)
+        text = PRODUCT.format(
+            body=ROUNDED.format(narrow=narrow), widen=WIDENED.format(narrow=narrow), **fill
+        )
         source = self.harness.write(label + ".mlir", text)
         rng = np.random.default_rng(SEED)
         a, b = (rng.integers(-127, 128, shape) / 32 for shape in ((96, 40), (40, 48)))
@@ -241,10 +282,15 @@ class Test:
         # What a dropped rounding would give must not pass.
         report, _ = self.execute(label + "_tolerance", source, "f", arguments, "--check")
         tolerance = report["results"][0]["tolerance"]
-        for what, values in (("both roundings", exact + bias), ("one rounding", round_to(exact + bias, narrow))):
+        for what, values in (
+            ("both roundings", exact + bias),
+            ("one rounding", round_to(exact + bias, narrow)),
+        ):
             error = np.linalg.norm(values - expected) / np.linalg.norm(expected)
             if error <= tolerance:
-                problems.append(f"without {what} the error {error:.3g} is within the tolerance {tolerance:.3g}")
+                problems.append(
+                    f"without {what} the error {error:.3g} is within the tolerance {tolerance:.3g}"
+                )
         if operand == "f32" and narrow == "f16":
             problems += self.ptx(source)
         return problems
@@ -252,7 +298,9 @@ class Test:
     def ptx(self, source):
         """Both roundings are instructions of the product's own kernels."""
         path = self.harness.path("roundings.ptx")
-        answer = self.harness.tool("ftuner-translate", source, "--ftuner-to-ptx", "--device=h200", "-o", path)
+        answer = self.harness.tool(
+            "ftuner-translate", source, "--ftuner-to-ptx", "--device=h200", "-o", path
+        )
         if answer.returncode:
             return [answer.stderr.strip()]
         with open(path) as file:
@@ -262,22 +310,28 @@ class Test:
             roundings = len(re.findall(r"cvt\.rn\.f16(?:x2)?\.f32", kernel))
             sums = len(re.findall(r"add(?:\.rn)?\.f16(?:x2)?", kernel))
             if roundings == 0 or roundings + sums < 2:
-                problems.append(f"expected two roundings to f16 in {kernel.split('(')[0].strip()}, but got "
-                                f"{roundings} and {sums} sums in f16")
+                problems.append(
+                    f"expected two roundings to f16 in {kernel.split('(')[0].strip()}, but got "
+                    f"{roundings} and {sums} sums in f16"
+                )
         return problems if kernels else ["no kernels"]
 
     def sums(self, narrow):
-        source = self.harness.write(f"sums_{narrow}.mlir", SUMS.format(narrow=narrow, identity=IDENTITY))
+        source = self.harness.write(
+            f"sums_{narrow}.mlir", SUMS.format(narrow=narrow, identity=IDENTITY)
+        )
         # Exact in f32.
         rng = np.random.default_rng(SEED)
         x = round_to(rng.integers(-15, 16, (32, 64)) / 80, narrow)
         y, y4 = (rng.integers(-15, 16, shape) / 8 for shape in ((32, 64), (4, 61)))
 
         larger = np.maximum(x, y)
-        windows = sum(larger[:, k:k + 61] @ y4[k] for k in range(4))
+        windows = sum(larger[:, k : k + 61] @ y4[k] for k in range(4))
         sums = [x.sum(1), (x * y).sum(1), round_to(x * y, narrow).sum(1), windows]
         expected = [round_to(total, narrow) for total in sums]
-        return self.compare(f"sums_{narrow}", source, "sum", [(narrow, x), (narrow, y), (narrow, y4)], expected)
+        return self.compare(
+            f"sums_{narrow}", source, "sum", [(narrow, x), (narrow, y), (narrow, y4)], expected
+        )
 
 
 def main():

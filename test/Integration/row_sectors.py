@@ -19,23 +19,29 @@ BYTES = {"f32": 4, "f16": 2}
 
 
 def softmax(element):
-    return f"""
+    return (
+        f"""
     %m = tensor.dim %x, %c0 : tensor<?x?x{element}>
     %n = tensor.dim %x, %c1 : tensor<?x?x{element}>
     %o = tensor.empty(%m, %n) : tensor<?x?x{element}>
     %y = linalg.softmax dimension(1) ins(%x : tensor<?x?x{element}>) outs(%o : tensor<?x?x{element}>)
       -> tensor<?x?x{element}>
-    return %y : tensor<?x?x{element}>""", f"tensor<?x?x{element}>"
+    return %y : tensor<?x?x{element}>""",
+        f"tensor<?x?x{element}>",
+    )
 
 
 def total(element):
-    return f"""
+    return (
+        f"""
     %zero = arith.constant 0.0 : {element}
     %m = tensor.dim %x, %c0 : tensor<?x?x{element}>
     %o = tensor.empty(%m) : tensor<?x{element}>
     %i = linalg.fill ins(%zero : {element}) outs(%o : tensor<?x{element}>) -> tensor<?x{element}>
     %y = linalg.reduce {{ arith.addf }} ins(%x : tensor<?x?x{element}>) outs(%i : tensor<?x{element}>) dimensions = [1]
-    return %y : tensor<?x{element}>""", f"tensor<?x{element}>"
+    return %y : tensor<?x{element}>""",
+        f"tensor<?x{element}>",
+    )
 
 
 OPERATORS = {"softmax": softmax, "sum": total}
@@ -49,16 +55,27 @@ def sectors_of_rows(length, element):
 
 def run(tests, operator, element, device):
     body, result = OPERATORS[operator](element)
-    path = tests.write(f"{operator}_{element}_{device}.mlir", f"""
+    path = tests.write(
+        f"{operator}_{element}_{device}.mlir",
+        f"""
 module attributes {{ukernel.symbols = {{R = #ukernel.range<1 to 512>}}}} {{
   func.func @f(%x: tensor<?x?x{element}> {{ukernel.shape = ["R", "C"]}}) -> {result} {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index{body}
   }}
 }}
-""")
+""",
+    )
     arguments = [f"--args={ROWS}x{length}x{element}" for length in LENGTHS]
-    ran = tests.tool("ftuner-run", path, f"--device={device}", "--executor=emulator", "--counters", "--json", *arguments)
+    ran = tests.tool(
+        "ftuner-run",
+        path,
+        f"--device={device}",
+        "--executor=emulator",
+        "--counters",
+        "--json",
+        *arguments,
+    )
     if ran.returncode != 0:
         return [ran.stderr[-1200:]]
     decoder, rest, problems, loads = json.JSONDecoder(), ran.stdout.strip(), [], {}
@@ -73,11 +90,15 @@ module attributes {{ukernel.symbols = {{R = #ukernel.range<1 to 512>}}}} {{
         for kind in kinds:
             share = requests[kind]["sectors"] / sectors_of_rows(length, element)
             if not 0.99 <= share <= MOST:
-                problems.append(f"{length} elements: {kind} of {share:.2f} times the sectors of the rows")
+                problems.append(
+                    f"{length} elements: {kind} of {share:.2f} times the sectors of the rows"
+                )
         loads[length] = requests["global_load"]["sectors"]
     for length in (197, 1001):
         if loads.get(length, 0) > MOST * loads.get(length - 1, 0):
-            problems.append(f"{loads[length]} sectors of {length} elements, {loads[length - 1]} of {length - 1}")
+            problems.append(
+                f"{loads[length]} sectors of {length} elements, {loads[length - 1]} of {length - 1}"
+            )
     return problems
 
 
@@ -85,7 +106,9 @@ def main():
     tests, _ = harness.start(__doc__)
     for number, operator in enumerate(OPERATORS):
         for element in BYTES:
-            tests.add(f"{operator} {element}", run, tests, operator, element, ("v100", "h200")[number])
+            tests.add(
+                f"{operator} {element}", run, tests, operator, element, ("v100", "h200")[number]
+            )
     tests.finish()
 
 

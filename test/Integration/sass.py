@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import ptx
 
 #: An instruction with the lower half of its 128 bits, and a line with the upper half.
-LOWER = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)(.*?);?\s*/\* 0x[0-9a-f]{16} \*/")
+LOWER = re.compile(
+    r"\s*/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)(.*?);?\s*/\* 0x[0-9a-f]{16} \*/"
+)
 UPPER = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 
 
 @dataclass(frozen=True)
 class Instruction:
     """`stall`: cycles that its warp issues nothing behind it, as encoded. `is_conditional`: under a predicate."""
+
     name: str
     operands: str
     stall: int
@@ -23,6 +26,7 @@ class Instruction:
 @dataclass
 class Function:
     """Instructions in order, where their branches lead, and loops as ranges of them: the span of a branch back."""
+
     name: str
     instructions: list
     targets: dict
@@ -31,21 +35,33 @@ class Function:
     def span_of(self, name):
         """The least loop with most instructions of a name: its begin and end; None if there is none."""
         places = [n for n, other in enumerate(self.instructions) if other.name == name]
-        spans = [(end - begin, begin, end) for begin, end in self.loops
-                 if 2 * sum(begin <= place < end for place in places) > len(places)]
+        spans = [
+            (end - begin, begin, end)
+            for begin, end in self.loops
+            if 2 * sum(begin <= place < end for place in places) > len(places)
+        ]
         return min(spans)[1:] if spans else None
 
     def loop_of(self, name):
         """The instructions of that loop, or None."""
         span = self.span_of(name)
-        return self.instructions[span[0]:span[1]] if span else None
+        return self.instructions[span[0] : span[1]] if span else None
 
     def innermost_loops(self, name):
         """The loops with instructions of a name that hold no smaller one of these: their instructions."""
-        spans = [(begin, end) for begin, end in set(self.loops)
-                 if any(other.name == name for other in self.instructions[begin:end])]
-        return [self.instructions[begin:end] for begin, end in sorted(spans)
-                if not any(begin <= inner and last <= end and (inner, last) != (begin, end) for inner, last in spans)]
+        spans = [
+            (begin, end)
+            for begin, end in set(self.loops)
+            if any(other.name == name for other in self.instructions[begin:end])
+        ]
+        return [
+            self.instructions[begin:end]
+            for begin, end in sorted(spans)
+            if not any(
+                begin <= inner and last <= end and (inner, last) != (begin, end)
+                for inner, last in spans
+            )
+        ]
 
 
 #: Instructions of tensor cores that a warp issues by itself.
@@ -56,6 +72,7 @@ PRODUCTS = ("HMMA", "IMMA")
 class MainLoop:
     """One k iteration of a warp: products, the cycles that its instructions take to issue by their stall counts, those
     of the cycles that come before the first product, and all instructions."""
+
     products: int
     stalls: int
     head: int
@@ -68,9 +85,14 @@ def main_loops(function):
     for name in PRODUCTS:
         for loop in function.innermost_loops(name):
             first = next(n for n, instruction in enumerate(loop) if instruction.name == name)
-            found.append(MainLoop(sum(instruction.name == name for instruction in loop),
-                                  sum(instruction.stall for instruction in loop),
-                                  sum(instruction.stall for instruction in loop[:first]), len(loop)))
+            found.append(
+                MainLoop(
+                    sum(instruction.name == name for instruction in loop),
+                    sum(instruction.stall for instruction in loop),
+                    sum(instruction.stall for instruction in loop[:first]),
+                    len(loop),
+                )
+            )
     return found
 
 
@@ -78,6 +100,7 @@ def main_loops(function):
 class Epilogue:
     """What a warp executes for a tile behind its products, all elements inside: instructions, and the cycles that they
     take to issue by their stall counts."""
+
     instructions: int
     stalls: int
 
@@ -100,7 +123,11 @@ def epilogue(function, product, stores):
         elif target in path:
             loops.append((path.index(target), len(path)))
             if not instruction.is_conditional:
-                beyond = [function.targets[place] for place in path[loops[-1][0]:] if function.targets.get(place, 0) >= at]
+                beyond = [
+                    function.targets[place]
+                    for place in path[loops[-1][0] :]
+                    if function.targets.get(place, 0) >= at
+                ]
                 if not beyond:
                     break
                 at = beyond[0]
@@ -119,9 +146,13 @@ def epilogue(function, product, stores):
     once, again = total(is_store, 1), total(is_store, 2) - total(is_store, 1)
     trips = 1 + (stores - once) // again if again else 1
     if total(is_store, trips) != stores:
-        raise ValueError(f"{function.name}: expected {stores} stores behind the main loop, but found {once}, and "
-                         f"{again} in loops")
-    return Epilogue(total(lambda instruction: 1, trips), total(lambda instruction: instruction.stall, trips))
+        raise ValueError(
+            f"{function.name}: expected {stores} stores behind the main loop, but found {once}, and "
+            f"{again} in loops"
+        )
+    return Epilogue(
+        total(lambda instruction: 1, trips), total(lambda instruction: instruction.stall, trips)
+    )
 
 
 def assembled(text, path):
@@ -129,12 +160,16 @@ def assembled(text, path):
     with open(path + ".ptx", "w", encoding="utf-8") as file:
         file.write(text)
     arch = re.search(r"\.target (sm_\w+)", text)[1]
-    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", path + ".ptx", "-o", path + ".cubin"], check=True)
+    subprocess.run(
+        [ptx.find_ptxas(), f"-arch={arch}", path + ".ptx", "-o", path + ".cubin"], check=True
+    )
     return functions(ptx.find_tool("nvdisasm"), path + ".cubin")
 
 
 def functions(nvdisasm, cubin):
-    text = subprocess.run([nvdisasm, "-c", "-hex", cubin], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [nvdisasm, "-c", "-hex", cubin], capture_output=True, text=True, check=True
+    ).stdout
     result = []
     for part in re.split(r"(?m)^(?=//-+ \.text\.)", text)[1:]:
         name = re.match(r"//-+ \.text\.(\S+)", part).group(1)
@@ -154,11 +189,19 @@ def functions(nvdisasm, cubin):
                 if opcode in ("BRA", "CALL") and target:
                     branches.append((len(instructions), target.group(1)))
                 # Uniform predicates of branches are operands.
-                is_conditional = bool(guard) or opcode == "BRA" and bool(re.search(r"\bU?P\d", rest))
-                instructions.append(Instruction(opcode, rest.strip(), int(upper.group(1), 16) >> 41 & 15,
-                                                is_conditional))
+                is_conditional = (
+                    bool(guard) or opcode == "BRA" and bool(re.search(r"\bU?P\d", rest))
+                )
+                instructions.append(
+                    Instruction(
+                        opcode, rest.strip(), int(upper.group(1), 16) >> 41 & 15, is_conditional
+                    )
+                )
         targets = {place: labels[target] for place, target in branches if target in labels}
-        loops = [(target, place + 1) for place, target in targets.items()
-                 if target < place and instructions[place].name == "BRA"]
+        loops = [
+            (target, place + 1)
+            for place, target in targets.items()
+            if target < place and instructions[place].name == "BRA"
+        ]
         result.append(Function(name, instructions, targets, loops))
     return result

@@ -42,13 +42,27 @@ LAYERS = {
 #: Both types without asynchronous copies, both layouts with them, and slices of k. Bytes with them: GIVEN.
 PART = [("dense_i8", "t4"), ("dense", "t4"), ("dense", "a100"), ("down", "a100")]
 #: Warps along m and n, and tiles of one or two parts: of swapped operands, and of operands that are not.
-SWAPPED = [((1, 1), [(8, 16, 64)]), ((1, 4), [(24, 256, 64)]), ((1, 2), [(40, 64, 32), (56, 64, 32)]),
-           ((2, 2), [(80, 96, 64), (80, 128, 64)]), ((1, 8), [(56, 512, 32)])]
+SWAPPED = [
+    ((1, 1), [(8, 16, 64)]),
+    ((1, 4), [(24, 256, 64)]),
+    ((1, 2), [(40, 64, 32), (56, 64, 32)]),
+    ((2, 2), [(80, 96, 64), (80, 128, 64)]),
+    ((1, 8), [(56, 512, 32)]),
+]
 ALONG_N = [((2, 2), [(128, 96, 32), (128, 128, 32)]), ((1, 3), [(16, 72, 64), (16, 96, 64)])]
-BYTES = [((2, 2), [(128, 128, 64)]), ((1, 4), [(48, 256, 128)]), ((4, 1), [(128, 80, 64), (192, 80, 64)])]
+BYTES = [
+    ((2, 2), [(128, 128, 64)]),
+    ((1, 4), [(48, 256, 128)]),
+    ((4, 1), [(128, 80, 64), (192, 80, 64)]),
+]
 SWAPPED_BYTES = [((1, 4), [(32, 256, 128)]), ((2, 2), [(96, 96, 64), (160, 96, 64)])]
 #: Swapped, families, and type of the factors.
-GIVEN = [(True, SWAPPED, "f16"), (False, ALONG_N, "f16"), (False, BYTES, "i8"), (True, SWAPPED_BYTES, "i8")]
+GIVEN = [
+    (True, SWAPPED, "f16"),
+    (False, ALONG_N, "f16"),
+    (False, BYTES, "i8"),
+    (True, SWAPPED_BYTES, "i8"),
+]
 GIVEN_DEVICES = ("a100", "h200")
 #: Few columns and a long k: slices of k serve few rows.
 SLICED = [("down", "a100")]
@@ -58,8 +72,10 @@ FEW = ("--max-kernels=8",)
 LARGEST_RUN = 96
 LARGEST_RUN_OF_ALL = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
-ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|add|sub|mul|mad|shl|shr|and|or|xor|cvt\."
-           r"[su](32|64)\.[su](32|64)|min|max|not|prmt)")
+ALLOWED = (
+    r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|add|sub|mul|mad|shl|shr|and|or|xor|cvt\."
+    r"[su](32|64)\.[su](32|64)|min|max|not|prmt)"
+)
 #: Stall counts over cycles of the tensor pipe, at most, from so many products of a warp and iteration on. Those of the
 #: former are of tiles with 128 rows or columns.
 MOST_STALLS = {64: 1.05, 32: 1.12}
@@ -75,6 +91,7 @@ ELEMENT_BYTES = 2
 @dataclass(frozen=True)
 class TileLoop:
     """The main loop of a tile of a kernel."""
+
     kernel: str
     tile: str
     warps: str
@@ -90,7 +107,11 @@ class TileLoop:
 
 def main_loops(manifest, functions, facts):
     """The main loops of a layer's aligned kernels of mma. `functions`: of sass.functions; `facts`: the device's file."""
-    per_cycle = facts["f16_tflops"] * 1e6 / (facts["sm_count"] * facts["clock_mhz"] * facts["warp_schedulers_per_sm"])
+    per_cycle = (
+        facts["f16_tflops"]
+        * 1e6
+        / (facts["sm_count"] * facts["clock_mhz"] * facts["warp_schedulers_per_sm"])
+    )
     by_name = {function.name: function for function in functions}
     kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
     rows = []
@@ -101,10 +122,17 @@ def main_loops(manifest, functions, facts):
         loops = main_loops_of(by_name[kernel["entry"]], family)
         for tile, loop in loops:
             schedule = family["schedule"]
-            rows.append(TileLoop(kernel["entry"], "x".join(map(str, tile)),
-                                 f"{schedule['warps_m']}x{schedule['warps_n']}", schedule["stages"],
-                                 (kernel["resources"] or {}).get("registers_per_thread", 0), loop,
-                                 loop.products * 2 * 16 * 8 * 16 / per_cycle))
+            rows.append(
+                TileLoop(
+                    kernel["entry"],
+                    "x".join(map(str, tile)),
+                    f"{schedule['warps_m']}x{schedule['warps_n']}",
+                    schedule["stages"],
+                    (kernel["resources"] or {}).get("registers_per_thread", 0),
+                    loop,
+                    loop.products * 2 * 16 * 8 * 16 / per_cycle,
+                )
+            )
     return rows
 
 
@@ -126,10 +154,16 @@ def main_loops_of(function, family):
 
 def module(layout, n, k, kind):
     weight, maps = (f"{n}x{k}", "n, k") if layout[1] == "t" else (f"{k}x{n}", "k, n")
-    x, shape, rows, lhs = (f"{k}x?", f'{k}, "T"', 1, "k, m") if layout[0] == "t" else (f"?x{k}", f'"T", {k}', 0, "m, k")
-    total, zero, narrows = {"i8": ("i32", "0", "arith.trunci %a : i32 to i8"),
-                            "f16": ("f32", "0.0", "arith.truncf %a : f32 to f16"),
-                            "f32": ("f32", "0.0", "arith.maximumf %a, %zero : f32")}[kind]
+    x, shape, rows, lhs = (
+        (f"{k}x?", f'{k}, "T"', 1, "k, m")
+        if layout[0] == "t"
+        else (f"?x{k}", f'"T", {k}', 0, "m, k")
+    )
+    total, zero, narrows = {
+        "i8": ("i32", "0", "arith.trunci %a : i32 to i8"),
+        "f16": ("f32", "0.0", "arith.truncf %a : f32 to f16"),
+        "f32": ("f32", "0.0", "arith.maximumf %a, %zero : f32"),
+    }[kind]
     return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
   func.func @layer(%x: tensor<{x}x{kind}> {{ukernel.shape = [{shape}]}}, %w: tensor<{weight}x{kind}>)
@@ -195,9 +229,21 @@ def check_entry(entry, kernel, version):
 def run_counted(tests, path, device, sizes, layout, n, k, kind, flags=()):
     """The counters of the kernels that compute sizes, in one process; those that add slices up come behind them."""
     weight = f"{n}x{k}" if layout[1] == "t" else f"{k}x{n}"
-    arguments = [f"--args={f'{k}x{size}' if layout[0] == 't' else f'{size}x{k}'}x{kind},{weight}x{kind}" for size in sizes]
-    result = tests.tool("ftuner-run", path, "--function=layer", *arguments, f"--device={device}", "--executor=emulator",
-                        "--counters", "--json", *flags)
+    arguments = [
+        f"--args={f'{k}x{size}' if layout[0] == 't' else f'{size}x{k}'}x{kind},{weight}x{kind}"
+        for size in sizes
+    ]
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=layer",
+        *arguments,
+        f"--device={device}",
+        "--executor=emulator",
+        "--counters",
+        "--json",
+        *flags,
+    )
     reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     if result.returncode != 0 or len(reports) != len(sizes):
         raise RuntimeError(result.stderr)
@@ -209,7 +255,9 @@ def conflicts(counters, size):
     for what in ("matrix_load", "copy_target"):
         requests = counters["requests"].get(what)
         if requests and requests["wavefronts"] != requests["ideal_wavefronts"]:
-            problems.append(f"{counters['kernel']} at M = {size}: bank conflicts of {what}: {requests}")
+            problems.append(
+                f"{counters['kernel']} at M = {size}: bank conflicts of {what}: {requests}"
+            )
     return problems
 
 
@@ -220,8 +268,13 @@ def check_conflicts(tests, path, device, manifest, layer, largest, flags):
         if size <= largest:
             of_family.setdefault(choice["family"], size)
     sizes = list(of_family.values())
-    return [problem for size, counters in zip(sizes, run_counted(tests, path, device, sizes, *LAYERS[layer], flags))
-            for problem in conflicts(counters, size)]
+    return [
+        problem
+        for size, counters in zip(
+            sizes, run_counted(tests, path, device, sizes, *LAYERS[layer], flags)
+        )
+        for problem in conflicts(counters, size)
+    ]
 
 
 def assembled_loops(text, manifest, facts, path):
@@ -235,14 +288,22 @@ def check_stalls(tests, name, text, manifest, facts):
     problems = [] if rows else ["no main loop in the machine code"]
     for row in rows:
         is_wide = max(map(int, row.tile.split("x")[:2])) >= 128
-        most = next((most for products, most in MOST_STALLS.items()
-                     if row.loop.products >= products and (products < 64 or is_wide)), None)
+        most = next(
+            (
+                most
+                for products, most in MOST_STALLS.items()
+                if row.loop.products >= products and (products < 64 or is_wide)
+            ),
+            None,
+        )
         warps = math.prod(map(int, row.warps.split("x")))
         m, n, k = map(int, row.tile.split("x"))
         pieces = (m + n) * k * ELEMENT_BYTES / 16 / (32 * warps) if warps <= FEW_WARPS else 0
         if most and row.loop.stalls > most * row.pipe_cycles + MOST_STALLS_OF_PIECE * pieces:
-            problems.append(f"{row.kernel}, tile {row.tile}: stall counts of {row.loop.stalls} cycles for "
-                            f"{row.pipe_cycles:.0f} of the tensor pipe")
+            problems.append(
+                f"{row.kernel}, tile {row.tile}: stall counts of {row.loop.stalls} cycles for "
+                f"{row.pipe_cycles:.0f} of the tensor pipe"
+            )
     return problems
 
 
@@ -250,7 +311,12 @@ def compile_layer(tests, path, device, *flags):
     """The PTX, the manifest, its kernels by name, and those on tensor cores in the PTX; or an error."""
     text, manifest = tests.translate(path, f"--device={device}", *flags)
     kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
-    return text, manifest, kernels, [entry for entry in ptx.entries(text) if entry.count(r"^mma\.sync")]
+    return (
+        text,
+        manifest,
+        kernels,
+        [entry for entry in ptx.entries(text) if entry.count(r"^mma\.sync")],
+    )
 
 
 def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
@@ -260,8 +326,10 @@ def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
 
     swapped = ", swap_operands = true" if swaps else ""
     balanced = ", balanced = 108" if len(tiles) == 2 else ""
-    family = (f"<#ukernel.mma<warps = {list(warps)}, stages = 3, access = 16{swapped}>, axis = {axis}, "
-              f"tiles = {[list(tile) for tile in tiles]}{balanced}>")
+    family = (
+        f"<#ukernel.mma<warps = {list(warps)}, stages = 3, access = 16{swapped}>, axis = {axis}, "
+        f"tiles = {[list(tile) for tile in tiles]}{balanced}>"
+    )
     unaligned = f"<#ukernel.mma<warps = [1, 1], stages = 2, access = 1{swapped}>, axis = 0, tiles = [[16, 16, 32]]>"
     plan = f"<families = [{family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
     name = f"given_{device}_{layout}_{kind}_{swaps}_{'_'.join(map(str, sum(tiles, warps)))}"
@@ -272,7 +340,10 @@ def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
     if len(entries) != 2:
         return [f"expected two kernels on tensor cores, but got {len(entries)}"]
     for entry in entries:
-        problems += [f"{entry.name}: {problem}" for problem in check_entry(entry, kernels[entry.name], version)]
+        problems += [
+            f"{entry.name}: {problem}"
+            for problem in check_entry(entry, kernels[entry.name], version)
+        ]
     size = 2 * sum(tile[0] for tile in tiles)
     (counters,) = run_counted(tests, path, device, [size], layout, n, k, kind)
     if not counters["requests"].get("matrix_load"):
@@ -290,11 +361,19 @@ def check(tests, layer, device, version, facts, largest, flags):
     (workload,) = manifest["workloads"]
     sums = {family["sum_kernel"] for family in workload["families"] if family["reduce_split"] > 1}
     slices = sum(family["reduce_split"] > 1 for family in workload["families"])
-    tests.describe(label, f"{len(entries)} of {len(kernels) - len(sums)} kernels on tensor cores, "
-                          f"{min(registers)} to {max(registers)} registers, {slices} with slices of k")
-    problems = [f"{entry.name}: {problem}" for entry in entries
-                for problem in check_entry(entry, kernels[entry.name], version)]
-    problems += [f"{name}: {problem}" for name in sums for problem in check_resources(kernels[name])]
+    tests.describe(
+        label,
+        f"{len(entries)} of {len(kernels) - len(sums)} kernels on tensor cores, "
+        f"{min(registers)} to {max(registers)} registers, {slices} with slices of k",
+    )
+    problems = [
+        f"{entry.name}: {problem}"
+        for entry in entries
+        for problem in check_entry(entry, kernels[entry.name], version)
+    ]
+    problems += [
+        f"{name}: {problem}" for name in sums for problem in check_resources(kernels[name])
+    ]
     if (layer, device) in SLICED and slices == 0:
         problems.append("expected kernels with slices of k")
     if layer in ("dense", "dense_i8") and version >= 80:
@@ -317,10 +396,13 @@ def few(given):
 
 
 def main():
-    tests, options = harness.start(__doc__, {
-        "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
-        "--all": {"action": "store_true", "help": "every layer on every device"},
-    })
+    tests, options = harness.start(
+        __doc__,
+        {
+            "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
+            "--all": {"action": "store_true", "help": "every layer on every device"},
+        },
+    )
     versions, facts_of = {}, {}
     for name in sorted(os.listdir(options.devices)):
         with open(os.path.join(options.devices, name), encoding="utf-8") as file:
@@ -334,20 +416,43 @@ def main():
             sys.exit(f"error: no {tool} found: run tools/setup.sh")
     cases = [(layer, device) for layer in LAYERS for device in versions] if options.all else PART
     for layer, device in cases:
-        tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], facts_of[device],
-                  LARGEST_RUN_OF_ALL if options.all else LARGEST_RUN, () if options.all or (layer, device) in SLICED else FEW)
+        tests.add(
+            f"{layer} on {device}",
+            check,
+            tests,
+            layer,
+            device,
+            versions[device],
+            facts_of[device],
+            LARGEST_RUN_OF_ALL if options.all else LARGEST_RUN,
+            () if options.all or (layer, device) in SLICED else FEW,
+        )
     # Bytes that lie along k are as 16 bits do.
-    given = [(layout, number, kind, swaps, *family) for swaps, families, kind in GIVEN
-             for layout in ("nn", "nt", "tn", "tt") for number, family in enumerate(families)
-             if (layout, kind) != ("nt", "i8")]
+    given = [
+        (layout, number, kind, swaps, *family)
+        for swaps, families, kind in GIVEN
+        for layout in ("nn", "nt", "tn", "tt")
+        for number, family in enumerate(families)
+        if (layout, kind) != ("nt", "i8")
+    ]
     if not options.all:
         given = few(given)
     for case, (layout, number, kind, swaps, warps, tiles) in enumerate(given):
         # Each is run on one device but by --all.
         for index, device in enumerate(GIVEN_DEVICES):
             if options.all or case % len(GIVEN_DEVICES) == index:
-                tests.add(f"{'swapped' if swaps else 'given'} {number} {kind} {layout} on {device}", check_given, tests,
-                          device, versions[device], layout, kind, swaps, warps, tiles)
+                tests.add(
+                    f"{'swapped' if swaps else 'given'} {number} {kind} {layout} on {device}",
+                    check_given,
+                    tests,
+                    device,
+                    versions[device],
+                    layout,
+                    kind,
+                    swaps,
+                    warps,
+                    tiles,
+                )
     tests.finish()
 
 

@@ -22,14 +22,31 @@ import kernel_families
 #: Devices by what their tensor cores multiply.
 OLD = ("t4", "a100", "rtx3090", "l4", "h200", "b200")
 NEW = OLD[1:]
-DEVICES = {"f16": OLD, "bf16": NEW, "i8": OLD, "tf32": NEW, "f16i8": NEW, "bf16i8": NEW, "tf32f16": NEW,
-           "tf32bf16": NEW, "tf32i8": NEW}
+DEVICES = {
+    "f16": OLD,
+    "bf16": NEW,
+    "i8": OLD,
+    "tf32": NEW,
+    "f16i8": NEW,
+    "bf16i8": NEW,
+    "tf32f16": NEW,
+    "tf32bf16": NEW,
+    "tf32i8": NEW,
+}
 #: What the path for Hopper multiplies; f32 rounded to tf32 or cut off is copied in ways that no other type is.
 WGMMA = (*DEVICES, "tf32")
 #: Of lhs, rhs and the sum.
-TYPES = {"f16": ("f16", "f16", "f32"), "bf16": ("bf16", "bf16", "f32"), "i8": ("i8", "i8", "i32"),
-         "tf32": ("f32", "f32", "f32"), "f16i8": ("f16", "i8", "f32"), "bf16i8": ("i8", "bf16", "f32"),
-         "tf32f16": ("f32", "f16", "f32"), "tf32bf16": ("bf16", "f32", "f32"), "tf32i8": ("f32", "i8", "f32")}
+TYPES = {
+    "f16": ("f16", "f16", "f32"),
+    "bf16": ("bf16", "bf16", "f32"),
+    "i8": ("i8", "i8", "i32"),
+    "tf32": ("f32", "f32", "f32"),
+    "f16i8": ("f16", "i8", "f32"),
+    "bf16i8": ("i8", "bf16", "f32"),
+    "tf32f16": ("f32", "f16", "f32"),
+    "tf32bf16": ("bf16", "f32", "f32"),
+    "tf32i8": ("f32", "i8", "f32"),
+}
 #: Bytes of an element.
 BYTES = {"f16": 2, "bf16": 2, "i8": 1, "f32": 4, "i32": 4}
 #: Of results by given families: what sums in another order and their roundings may differ by.
@@ -48,7 +65,9 @@ class Product:
         self.kind = rng.choice(WGMMA if is_wgmma else list(DEVICES))
         self.lhs, self.rhs, self.sum = TYPES[self.kind]
         self.device = "h200" if is_wgmma else rng.choice(DEVICES[self.kind])
-        self.precision = rng.choice(["tf32", "tf32-truncate"]) if self.kind.startswith("tf32") else "f32"
+        self.precision = (
+            rng.choice(["tf32", "tf32-truncate"]) if self.kind.startswith("tf32") else "f32"
+        )
         self.wide = max(self.lhs, self.rhs, key=BYTES.get)
         # The path for Hopper takes all but 16 bits contiguous along k alone.
         self.layout = "nt" if is_wgmma and BYTES[self.wide] != 2 else rng.choice(LAYOUTS)
@@ -59,7 +78,13 @@ class Product:
         alignment = rng.choice([16, 8, 8, 4, 2, 1])
 
         def extent():
-            size = rng.choice([rng.randint(1, 40), rng.randint(1, 300), rng.choice([1, 7, 13, 16, 31, 64, 127, 257])])
+            size = rng.choice(
+                [
+                    rng.randint(1, 40),
+                    rng.randint(1, 300),
+                    rng.choice([1, 7, 13, 16, 31, 64, 127, 257]),
+                ]
+            )
             return max(alignment, size // alignment * alignment)
 
         self.m, self.n, self.k = extent(), extent(), extent()
@@ -70,17 +95,37 @@ class Product:
             self.m = 0
 
     def properties(self):
-        properties = {name: getattr(self, name) for name in (
-            "path", "kind", "device", "precision", "layout", "output", "epilogue", "is_static", "is_misaligned")}
+        properties = {
+            name: getattr(self, name)
+            for name in (
+                "path",
+                "kind",
+                "device",
+                "precision",
+                "layout",
+                "output",
+                "epilogue",
+                "is_static",
+                "is_misaligned",
+            )
+        }
         if self.kind == "i8":
             properties["casts"] = self.casts
-        return properties | {"alignment": self.alignment(), "in_range": self.range[0] == 1, "empty": self.m == 0}
+        return properties | {
+            "alignment": self.alignment(),
+            "in_range": self.range[0] == 1,
+            "empty": self.m == 0,
+        }
 
     def shape(self, axes):
         return [{"m": self.m, "n": self.n, "k": self.k}[axis] for axis in axes]
 
     def tensor(self, axes, kind):
-        extents = {"m": "?", "n": self.n if self.is_static else "?", "k": self.k if self.is_static else "?"}
+        extents = {
+            "m": "?",
+            "n": self.n if self.is_static else "?",
+            "k": self.k if self.is_static else "?",
+        }
         return "tensor<" + "".join(f"{extents[axis]}x" for axis in axes) + f"{kind}>"
 
     def factors(self):
@@ -90,8 +135,12 @@ class Product:
 
     def arguments(self):
         lhs, rhs = self.factors()
-        shapes = [(self.shape(lhs), self.lhs), (self.shape(rhs), self.rhs),
-                  ([self.n], self.wide), ([self.m, self.n], self.output)]
+        shapes = [
+            (self.shape(lhs), self.lhs),
+            (self.shape(rhs), self.rhs),
+            ([self.n], self.wide),
+            ([self.m, self.n], self.output),
+        ]
         return ",".join("x".join(map(str, shape)) + f"x{kind}" for shape, kind in shapes)
 
     def epilogue_lines(self):
@@ -120,8 +169,11 @@ class Product:
         if kind == self.sum:
             return ""
         if kind == "i8":
-            operation = self.casts[number] if self.sum == "i32" else {"extsi": "sitofp", "extui": "uitofp"}[
-                self.casts[number]]
+            operation = (
+                self.casts[number]
+                if self.sum == "i32"
+                else {"extsi": "sitofp", "extui": "uitofp"}[self.casts[number]]
+            )
         else:
             operation = "extf"
         return f"%{name}e = arith.{operation} %{name} : {kind} to {self.sum}"
@@ -132,15 +184,27 @@ class Product:
     def module(self):
         lhs, rhs = self.factors()
         a, w = self.tensor(lhs, self.lhs), self.tensor(rhs, self.rhs)
-        product, out, bias = self.tensor("mn", self.sum), self.tensor("mn", self.output), self.tensor("n", self.wide)
+        product, out, bias = (
+            self.tensor("mn", self.sum),
+            self.tensor("mn", self.output),
+            self.tensor("n", self.wide),
+        )
         suffix = "i" if self.sum == "i32" else "f"
         zero = "0" if self.sum == "i32" else "0.0"
         sizes = "%m" if self.is_static else "%m, %n"
-        maps = ", ".join(f"affine_map<(m, n, k) -> ({', '.join(axes)})>" for axes in (lhs, rhs, "mn"))
+        maps = ", ".join(
+            f"affine_map<(m, n, k) -> ({', '.join(axes)})>" for axes in (lhs, rhs, "mn")
+        )
         lines, value = self.epilogue_lines()
         epilogue = "\n".join(f"      {line}" for line in lines)
-        dims = ['"T"' if axis == "m" else str({"n": self.n, "k": self.k}[axis]) if self.is_static else '"' + axis + '"'
-                for axis in lhs]
+        dims = [
+            '"T"'
+            if axis == "m"
+            else str({"n": self.n, "k": self.k}[axis])
+            if self.is_static
+            else '"' + axis + '"'
+            for axis in lhs
+        ]
         return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {self.range[1]}>}}}} {{
   func.func @f(%a: {a} {{ukernel.shape = [{", ".join(dims)}]}}, %w: {w}, %bias: {bias}, %residual: {out}) -> {out} {{
@@ -192,9 +256,11 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
     def __str__(self):
         extents = "static" if self.is_static else "dynamic"
         truncates = ", truncated" if self.precision == "tf32-truncate" else ""
-        return (f"{self.device}, {self.path}, {self.kind}{truncates} to {self.output}, {self.layout}, {self.epilogue}, "
-                f"{self.m}x{self.n}x{self.k} {extents}, range {self.range[0]} to {self.range[1]}"
-                f"{', misaligned' if self.is_misaligned else ''}")
+        return (
+            f"{self.device}, {self.path}, {self.kind}{truncates} to {self.output}, {self.layout}, {self.epilogue}, "
+            f"{self.m}x{self.n}x{self.k} {extents}, range {self.range[0]} to {self.range[1]}"
+            f"{', misaligned' if self.is_misaligned else ''}"
+        )
 
 
 def granules_of(product, swaps):
@@ -222,7 +288,10 @@ def mma_tiles(rng, product):
     # The deepest steps in four stages fit in shared memory for no more elements of m and n.
     fits = sum(granule * height for granule, height in zip(granules, heights[-1])) <= 192
     depth = rng.choice([1, 2, 4] if fits else [1, 2]) * 32 // element
-    tiles = [[granule * height for granule, height in zip(granules, of_part)] + [depth] for of_part in heights]
+    tiles = [
+        [granule * height for granule, height in zip(granules, of_part)] + [depth]
+        for of_part in heights
+    ]
     return list(warps), swaps, [2, 3, 4], axis, tiles
 
 
@@ -277,7 +346,9 @@ def wgmma_copies(rng, product, tiles, groups):
         options += ", producer_warpgroups = 1"
     # Boxes of up to 256 rows are equal, and begin with patterns of eight.
     lhs, rhs = product.factors()
-    rows = [tile[axis] for tile in tiles for axis, factor in enumerate((lhs, rhs)) if factor[1] == "k"]
+    rows = [
+        tile[axis] for tile in tiles for axis, factor in enumerate((lhs, rhs)) if factor[1] == "k"
+    ]
     if all(extent % (8 * -(-extent // 256)) == 0 for extent in rows) and rng.random() < 0.6:
         options += ", tma = true"
     return options
@@ -290,10 +361,14 @@ def wgmma_blocks(rng, product, tiles, stages, groups):
         axis = rng.randrange(2)
         # Each block of a cluster copies half of the other factor, in patterns of eight rows.
         halves = [tile[1 - axis] / 2 for tile in tiles]
-        if (product.factors()[1 - axis][1] != "k"
-                or all(half % (8 * -(-half // 256)) == 0 for half in halves)):
+        if product.factors()[1 - axis][1] != "k" or all(
+            half % (8 * -(-half // 256)) == 0 for half in halves
+        ):
             cluster[axis] = 2
-            tiles = [[size * (2 if place == axis else 1) for place, size in enumerate(tile)] for tile in tiles]
+            tiles = [
+                [size * (2 if place == axis else 1) for place, size in enumerate(tile)]
+                for tile in tiles
+            ]
             options += f", cluster = {cluster}"
     # Slabs of their own take up to 48 KB.
     rows = sum(tiles[-1][:2]) - sum(tiles[-1][axis] // 2 for axis in range(2) if cluster[axis] > 1)
@@ -330,9 +405,13 @@ def random_families(rng, product):
     def family(access, tiles, balanced, copies=""):
         is_staged = is_old or is_cast or access == 1 or (rounds and not copies)
         count = 2 if is_staged else rng.choice(stages)
-        return (f"<#ukernel.{product.path}<{fields}, stages = {count}, access = {access}"
-                + (", swap_operands = true" if swaps else "") + f"{copies}>, axis = {axis}, tiles = {tiles}"
-                + (f", balanced = {balanced}" if balanced else "") + ">")
+        return (
+            f"<#ukernel.{product.path}<{fields}, stages = {count}, access = {access}"
+            + (", swap_operands = true" if swaps else "")
+            + f"{copies}>, axis = {axis}, tiles = {tiles}"
+            + (f", balanced = {balanced}" if balanced else "")
+            + ">"
+        )
 
     return [family(access, tiles, balanced, copies), family(1, blocks, 0)]
 
@@ -360,13 +439,22 @@ def run_given(tests, product):
     label = f"seed {seed}"
     tests.describe(label, f"{product}, by {families[0]}")
     plan = f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
-    planned, problems = kernel_families.form(tests, f"{seed}", product.module(), plan, product.precision)
+    planned, problems = kernel_families.form(
+        tests, f"{seed}", product.module(), plan, product.precision
+    )
     if problems:
         return problems
     tolerance = TOLERANCES[product.output if product.precision == "f32" else product.precision]
     reports, problems = kernel_families.run_planned(
-        tests, planned, tests.path(f"{seed}.mlir"), "f", product.device, [product.arguments()], tolerance,
-        checks(product, seed))
+        tests,
+        planned,
+        tests.path(f"{seed}.mlir"),
+        "f",
+        product.device,
+        [product.arguments()],
+        tolerance,
+        checks(product, seed),
+    )
     launches = harness.launched(reports[0]) if reports else []
     if reports and product.m > 0 and len(launches) != 1:
         problems.append(f"expected one kernel, but got {launches}")
@@ -383,22 +471,33 @@ def run_planned(tests, product):
     compile_flags = [*flags, f"--device={product.device}"]
     if product.precision != "f32":
         flags.append(f"--tolerance={TOLERANCES[product.precision]}")
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--check", *harness.CHECKED, *checks(product, seed), *flags)
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        f"--args={product.arguments()}",
+        f"--device={product.device}",
+        "--check",
+        *harness.CHECKED,
+        *checks(product, seed),
+        *flags,
+    )
     tests.describe(label, str(product))
     report, problems = report_of(result, product)
     if not report:
         return problems
     if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
+        problems.append(
+            f"relative errors {[checked['relative_error'] for checked in report['results']]}"
+        )
     if product.m == 0 or problems:
         return problems
     listing = tests.tool("ftuner-translate", path, "--ftuner-to-ptx", *compile_flags)
     if listing.returncode != 0:
         return [listing.stderr[:400]]
     kernel = report["launches"][0]["kernel"]
-    entry = listing.stdout[listing.stdout.index(f".entry {kernel}("):]
-    body = entry[:entry.find(".entry", 1)] if ".entry" in entry[1:] else entry
+    entry = listing.stdout[listing.stdout.index(f".entry {kernel}(") :]
+    body = entry[: entry.find(".entry", 1)] if ".entry" in entry[1:] else entry
     if instruction not in body:
         problems.append(f"expected {instruction} in {kernel}")
     return problems
@@ -417,7 +516,15 @@ class Case(Product):
         if self.families:
             family = self.families[0]
             # What a schedule has: `cluster = [2, 1]` is a property, the number of a balanced partition's SMs is none.
-            for name in ("stages", "access", "swap_operands", "producer_warpgroups", "tma", "cluster", "ping_pong"):
+            for name in (
+                "stages",
+                "access",
+                "swap_operands",
+                "producer_warpgroups",
+                "tma",
+                "cluster",
+                "ping_pong",
+            ):
                 found = re.search(rf"\b{name} = (\[[^\]]*\]|\w+)", family)
                 properties[name] = found and found.group(1)
             properties |= {name: name in family for name in ("persistent", "balanced")}

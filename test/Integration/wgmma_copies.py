@@ -40,20 +40,39 @@ COPIES = {
     "ping-pong of one block": (MAPS + ", persistent = 1, ping_pong = true", 1, 1),
     "ping-pong in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, ping_pong = true", 1, 2),
     "bulk stores": (MAPS + ", persistent = 2, bulk_stores = true", 1, 1),
-    "bulk stores in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, bulk_stores = true", 1, 2),
-    "bulk stores in ping-pong": (MAPS + ", persistent = 2, ping_pong = true, bulk_stores = true", 1, 1),
+    "bulk stores in clusters": (
+        MAPS + ", cluster = [1, 2], persistent = 2, bulk_stores = true",
+        1,
+        2,
+    ),
+    "bulk stores in ping-pong": (
+        MAPS + ", persistent = 2, ping_pong = true, bulk_stores = true",
+        1,
+        1,
+    ),
     "fitted boxes": (", tma = true, fit_boxes = true", 1, 1),
     "fitted boxes and producers": (MAPS + ", fit_boxes = true", 1, 1),
     "fitted boxes in clusters along n": (MAPS + ", cluster = [1, 2], fit_boxes = true", 1, 2),
-    "fitted boxes in persistent clusters": (MAPS + ", cluster = [2, 1], persistent = 2, fit_boxes = true", 2, 1),
+    "fitted boxes in persistent clusters": (
+        MAPS + ", cluster = [2, 1], persistent = 2, fit_boxes = true",
+        2,
+        1,
+    ),
 }
 #: Those of packed weights beside.
 PACKED_COPIES = {
     "clusters along m without maps": (", producer_warpgroups = 1, cluster = [2, 1]", 2, 1),
 }
 #: Those that run with a second height, too.
-WITH_PAIRS = ("producers", "persistent", "persistent clusters", "ping-pong", "ping-pong in clusters",
-              "fitted boxes and producers", "bulk stores")
+WITH_PAIRS = (
+    "producers",
+    "persistent",
+    "persistent clusters",
+    "ping-pong",
+    "ping-pong in clusters",
+    "fitted boxes and producers",
+    "bulk stores",
+)
 #: Of products, those that ways to copy see.
 PROPERTIES = ("type", "split", "packs", "rows")
 #: Those that round: by threads when they pass through registers, or by maps.
@@ -63,8 +82,22 @@ ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or
 class Product:
     """out[…] = Σ lhs[…] · rhs[…] in letters of einsum; m, n and k are the axes of the matrices."""
 
-    def __init__(self, lhs, rhs, out, sizes, dynamic="", groups=(2, 1), tile=(128, 64), stages=4, split=1,
-                 precision=None, kind="f16", packs=False, swaps=False):
+    def __init__(
+        self,
+        lhs,
+        rhs,
+        out,
+        sizes,
+        dynamic="",
+        groups=(2, 1),
+        tile=(128, 64),
+        stages=4,
+        split=1,
+        precision=None,
+        kind="f16",
+        packs=False,
+        swaps=False,
+    ):
         self.lhs, self.rhs, self.out, self.sizes, self.dynamic = lhs, rhs, out, sizes, dynamic
         self.groups, self.tile, self.stages, self.split = groups, tile, stages, split
         # Of products of f32.
@@ -73,10 +106,22 @@ class Product:
         self.packs, self.swaps = packs, swaps
 
     def properties(self):
-        return {"lhs": self.lhs[-1], "rhs": self.rhs[-1], "batches": len(self.out) - 2, "shares": self.lhs[0] != self.rhs[0],
-                "split": self.split > 1, "rows": "m" in self.dynamic, "columns": "n" in self.dynamic,
-                "type": self.precision or self.kind, "packs": self.packs, "swaps": self.swaps,
-                "groups": self.groups, "tile": self.tile, "stages": self.stages, "steps": self.sizes["k"] > 0}
+        return {
+            "lhs": self.lhs[-1],
+            "rhs": self.rhs[-1],
+            "batches": len(self.out) - 2,
+            "shares": self.lhs[0] != self.rhs[0],
+            "split": self.split > 1,
+            "rows": "m" in self.dynamic,
+            "columns": "n" in self.dynamic,
+            "type": self.precision or self.kind,
+            "packs": self.packs,
+            "swaps": self.swaps,
+            "groups": self.groups,
+            "tile": self.tile,
+            "stages": self.stages,
+            "steps": self.sizes["k"] > 0,
+        }
 
     def tensor(self, axes, kind):
         extents = ("?" if axis in self.dynamic else self.sizes[axis] for axis in axes)
@@ -87,7 +132,9 @@ class Product:
         shapes = ([self.sizes[axis] for axis in axes] for axes in (self.lhs, self.rhs))
         if self.kind == "i8":
             return [rng.integers(-128, 128, shape, numpy.int8) for shape in shapes]
-        return [rng.standard_normal(shape, numpy.float32).astype(NUMPY[self.kind]) for shape in shapes]
+        return [
+            rng.standard_normal(shape, numpy.float32).astype(NUMPY[self.kind]) for shape in shapes
+        ]
 
     def multiplied(self, factor):
         """What of a factor is multiplied."""
@@ -95,8 +142,8 @@ class Product:
             return factor
         bits = factor.view(numpy.uint32)
         if self.precision == "tf32":  # to the nearest, of two that are as near the even one
-            bits = bits + (0xfff + (bits >> 13 & 1))
-        return (bits & 0xffffe000).view(numpy.float32)
+            bits = bits + (0xFFF + (bits >> 13 & 1))
+        return (bits & 0xFFFFE000).view(numpy.float32)
 
     def arguments(self, factors, path):
         """Saves them at paths that begin so."""
@@ -113,9 +160,13 @@ class Product:
         a, b = self.tensor(self.lhs, self.kind), self.tensor(self.rhs, self.kind)
         kind, letter, cast = ("i32", "i", "extsi") if self.kind == "i8" else ("f32", "f", "extf")
         out = self.tensor(self.out, kind)
-        casts = "" if self.kind == "f32" else f"""
+        casts = (
+            ""
+            if self.kind == "f32"
+            else f"""
       %xe = arith.{cast} %x : {self.kind} to {kind}
       %ye = arith.{cast} %y : {self.kind} to {kind}"""
+        )
         x, y = ("%xe", "%ye") if casts else ("%x", "%y")
         lines = []
         if self.packs:
@@ -123,12 +174,16 @@ class Product:
             lines.append(f'%b = arith.constant dense<"0x{weights.tobytes().hex().upper()}"> : {b}')
         for axis in (axis for axis in self.out if axis in self.dynamic):
             name, axes, type_ = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
-            lines += [f"%at_{axis} = arith.constant {axes.index(axis)} : index",
-                      f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {type_}"]
+            lines += [
+                f"%at_{axis} = arith.constant {axes.index(axis)} : index",
+                f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {type_}",
+            ]
         sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in self.dynamic)
         loops = [*self.out, "k"]
-        maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
-                         for axes in (self.lhs, self.rhs, self.out))
+        maps = ", ".join(
+            f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
+            for axes in (self.lhs, self.rhs, self.out)
+        )
         iterators = ", ".join(['"parallel"'] * len(self.out) + ['"reduction"'])
         arguments = f"%a: {a}" if self.packs else f"%a: {a}, %b: {b}"
         setup = "\n".join(f"    {line}" for line in lines)
@@ -168,41 +223,78 @@ func.func @f({arguments}) -> {out} {{
         if "ping_pong" in options:  # consumer sets of one warpgroup
             groups, m, n = (1, 1), m // groups[0], n // groups[1]
         m, n = m * times_m, n * times_n
-        families = [family(f"warpgroups = {list(groups)}, stages = {stages}, access = 16{options}",
-                           (m, n), *([(2 * m, n)] if is_pair else [])),
-                    family("warpgroups = [2, 1], stages = 2, access = 1", (128, 16))]
+        families = [
+            family(
+                f"warpgroups = {list(groups)}, stages = {stages}, access = 16{options}",
+                (m, n),
+                *([(2 * m, n)] if is_pair else []),
+            ),
+            family("warpgroups = [2, 1], stages = 2, access = 1", (128, 16)),
+        ]
         return f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
 
 
 PRODUCTS = {
     "batch": Product("bmk", "bkn", "bmn", dict(b=3, m=150, n=72, k=136)),
     "dynamic batch": Product("bmk", "bnk", "bmn", dict(b=3, m=40, n=72, k=136), dynamic="bmnk"),
-    "heads": Product("bmhk", "bnhk", "bhmn", dict(b=2, m=70, h=3, n=88, k=64), dynamic="bm", stages=3),
+    "heads": Product(
+        "bmhk", "bnhk", "bhmn", dict(b=2, m=70, h=3, n=88, k=64), dynamic="bm", stages=3
+    ),
     "one factor": Product("bkm", "kn", "bmn", dict(b=3, m=136, n=72, k=72)),
     "three batches": Product("abcmk", "abckn", "abcmn", dict(a=2, b=1, c=2, m=24, n=64, k=80)),
-    "across k": Product("bkm", "bkn", "bmn", dict(b=2, m=136, n=200, k=104), groups=(1, 2), tile=(64, 128)),
+    "across k": Product(
+        "bkm", "bkn", "bmn", dict(b=2, m=136, n=200, k=104), groups=(1, 2), tile=(64, 128)
+    ),
     "slices": Product("mk", "nk", "mn", dict(m=136, n=72, k=584), split=3),
     "slices across k": Product("km", "kn", "mn", dict(m=136, n=72, k=584), dynamic="mnk", split=4),
     "small": Product("mk", "kn", "mn", dict(m=1, n=8, k=8), dynamic="mnk"),
     "no steps": Product("mk", "nk", "mn", dict(m=300, n=72, k=0), dynamic="mnk"),
-    "tall tiles": Product("mk", "nk", "mn", dict(m=400, n=40, k=80), groups=(3, 1), tile=(384, 32), stages=3),
-    **{f"{name} in {precision}": Product(*product, precision=precision, **options)
-       for precision in ("tf32", "tf32-truncate") for name, product, options in (
-           ("product", ("mk", "nk", "mn", dict(m=150, n=72, k=100)), {}),
-           ("heads", ("bmhk", "bnhk", "bhmn", dict(b=2, m=70, h=3, n=88, k=44)), dict(dynamic="bmk", stages=3)),
-           ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=292)), dict(split=3)),
-           ("tall tiles", ("mk", "nk", "mn", dict(m=400, n=40, k=40)),
-            dict(groups=(3, 1), tile=(384, 32), stages=3)))},
-    **{f"weights, {name}": Product(*product, packs=True, **options) for name, product, options in (
-        ("k first", ("mk", "kn", "mn", dict(m=300, n=72, k=128)), dict(dynamic="m")),
-        ("k last", ("mk", "nk", "mn", dict(m=70, n=200, k=192)), dict(groups=(1, 2), tile=(64, 128))),
-        ("batch", ("bkm", "kn", "bmn", dict(b=3, m=136, n=136, k=64)), dict(dynamic="b")),
-        ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=640)), dict(split=3)),
-        ("swapped", ("mk", "kn", "mn", dict(m=50, n=328, k=192)), dict(dynamic="m", groups=(1, 2), tile=(32, 128),
-                                                                      swaps=True)),
-        ("small", ("mk", "kn", "mn", dict(m=1, n=8, k=64)), dict(dynamic="m")),
-        ("i8", ("mk", "kn", "mn", dict(m=150, n=72, k=384)), dict(dynamic="m", kind="i8")),
-        ("tf32-truncate", ("mk", "kn", "mn", dict(m=150, n=72, k=96)), dict(precision="tf32-truncate")))},
+    "tall tiles": Product(
+        "mk", "nk", "mn", dict(m=400, n=40, k=80), groups=(3, 1), tile=(384, 32), stages=3
+    ),
+    **{
+        f"{name} in {precision}": Product(*product, precision=precision, **options)
+        for precision in ("tf32", "tf32-truncate")
+        for name, product, options in (
+            ("product", ("mk", "nk", "mn", dict(m=150, n=72, k=100)), {}),
+            (
+                "heads",
+                ("bmhk", "bnhk", "bhmn", dict(b=2, m=70, h=3, n=88, k=44)),
+                dict(dynamic="bmk", stages=3),
+            ),
+            ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=292)), dict(split=3)),
+            (
+                "tall tiles",
+                ("mk", "nk", "mn", dict(m=400, n=40, k=40)),
+                dict(groups=(3, 1), tile=(384, 32), stages=3),
+            ),
+        )
+    },
+    **{
+        f"weights, {name}": Product(*product, packs=True, **options)
+        for name, product, options in (
+            ("k first", ("mk", "kn", "mn", dict(m=300, n=72, k=128)), dict(dynamic="m")),
+            (
+                "k last",
+                ("mk", "nk", "mn", dict(m=70, n=200, k=192)),
+                dict(groups=(1, 2), tile=(64, 128)),
+            ),
+            ("batch", ("bkm", "kn", "bmn", dict(b=3, m=136, n=136, k=64)), dict(dynamic="b")),
+            ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=640)), dict(split=3)),
+            (
+                "swapped",
+                ("mk", "kn", "mn", dict(m=50, n=328, k=192)),
+                dict(dynamic="m", groups=(1, 2), tile=(32, 128), swaps=True),
+            ),
+            ("small", ("mk", "kn", "mn", dict(m=1, n=8, k=64)), dict(dynamic="m")),
+            ("i8", ("mk", "kn", "mn", dict(m=150, n=72, k=384)), dict(dynamic="m", kind="i8")),
+            (
+                "tf32-truncate",
+                ("mk", "kn", "mn", dict(m=150, n=72, k=96)),
+                dict(precision="tf32-truncate"),
+            ),
+        )
+    },
 }
 #: Types of elements.
 NUMPY = {"f16": numpy.float16, "f32": numpy.float32, "i8": numpy.int8}
@@ -221,25 +313,47 @@ def results_of(h, name, product, runs):
     for number, (module, flags) in enumerate(runs):
         folder = h.path(f"{name}_{number}")
         os.makedirs(folder)
-        result = h.tool("ftuner-run", module, "--function=f", "--device=h100", f"--save-dir={folder}",
-                        f"--args={given if number else multiplied}", f"--seed={harness.SEED % 2**31}", *flags)
+        result = h.tool(
+            "ftuner-run",
+            module,
+            "--function=f",
+            "--device=h100",
+            f"--save-dir={folder}",
+            f"--args={given if number else multiplied}",
+            f"--seed={harness.SEED % 2**31}",
+            *flags,
+        )
         if result.returncode != 0:
             return results, [f"{flags}: {result.stderr[-800:]}"]
         results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
-        error = numpy.linalg.norm(results[-1] - results[0]) / max(numpy.linalg.norm(results[0]), 1e-30)
+        error = numpy.linalg.norm(results[-1] - results[0]) / max(
+            numpy.linalg.norm(results[0]), 1e-30
+        )
         if results[-1].shape != results[0].shape or not error <= TOLERANCE:
-            problems.append(f"{flags}: shape {results[-1].shape} of {results[0].shape}, relative error {error}")
+            problems.append(
+                f"{flags}: shape {results[-1].shape} of {results[0].shape}, relative error {error}"
+            )
     return results, problems
 
 
 def run(h, label, product, copies, is_pair):
     name = label.replace(" ", "_").replace(",", "")
-    path, problems = kernel_families.form(h, name, product.module(), product.plan(copies, is_pair),
-                                          product.precision or "f32", packs_for="h100" if product.packs else None)
+    path, problems = kernel_families.form(
+        h,
+        name,
+        product.module(),
+        product.plan(copies, is_pair),
+        product.precision or "f32",
+        packs_for="h100" if product.packs else None,
+    )
     if not path:
         return problems
-    results, problems = results_of(h, name, product, [(h.path(name + ".mlir"), ["--executor=reference"]), (path, []),
-                                                      (path, harness.CHECKED)])
+    results, problems = results_of(
+        h,
+        name,
+        product,
+        [(h.path(name + ".mlir"), ["--executor=reference"]), (path, []), (path, harness.CHECKED)],
+    )
     for result, checks in zip(results[1:], ("without checks", "with checks")):
         if not numpy.array_equal(FIRST.setdefault(product, result), result):
             problems.append(f"{checks}: other bits than by another way")
@@ -251,14 +365,29 @@ def random_weights(rng):
     kind = rng.choice(["f16", "f16", "i8", "tf32-truncate"])
     precision = {"precision": kind} if kind.startswith("tf32") else {"kind": kind}
     lhs = rng.choice(["mk", "bmk", "km"] if kind == "f16" else ["mk", "bmk"])
-    sizes = dict(m=rng.choice([1, 3, 8, 17, 64, 65, 130, 257, 300]), n=8 * rng.choice([1, 2, 3, 7, 9, 16, 17, 31, 40]),
-                 k={"f16": 64, "i8": 128}.get(kind, 32) * rng.choice([1, 1, 2, 3, 5, 8, 17]))
+    sizes = dict(
+        m=rng.choice([1, 3, 8, 17, 64, 65, 130, 257, 300]),
+        n=8 * rng.choice([1, 2, 3, 7, 9, 16, 17, 31, 40]),
+        k={"f16": 64, "i8": 128}.get(kind, 32) * rng.choice([1, 1, 2, 3, 5, 8, 17]),
+    )
     if "b" in lhs:
         sizes["b"] = rng.choice([1, 3])
-    product = Product(lhs, rng.choice(["kn", "nk"]), "bmn" if "b" in lhs else "mn", sizes,
-                      dynamic=rng.choice(["", "m", "m"]), packs=True, **precision)
-    return product, [f"--precision={product.precision or 'f32'}", f"--paths={rng.choice(['wgmma', 'simt,mma,wgmma'])}",
-                     f"--tensor-maps={rng.choice(['true', 'false'])}", "--pack-weights", "--max-kernels=3"]
+    product = Product(
+        lhs,
+        rng.choice(["kn", "nk"]),
+        "bmn" if "b" in lhs else "mn",
+        sizes,
+        dynamic=rng.choice(["", "m", "m"]),
+        packs=True,
+        **precision,
+    )
+    return product, [
+        f"--precision={product.precision or 'f32'}",
+        f"--paths={rng.choice(['wgmma', 'simt,mma,wgmma'])}",
+        f"--tensor-maps={rng.choice(['true', 'false'])}",
+        "--pack-weights",
+        "--max-kernels=3",
+    ]
 
 
 def run_planned(h, name, product, flags):
@@ -276,7 +405,9 @@ def ways():
         for copies in [*COPIES, *(PACKED_COPIES if product.packs else [])]:
             if product.precision == "tf32" and copies not in ROUNDING:
                 continue
-            if "bulk_stores" in (COPIES | PACKED_COPIES)[copies][0] and (product.split > 1 or product.swaps):
+            if "bulk_stores" in (COPIES | PACKED_COPIES)[copies][0] and (
+                product.split > 1 or product.swaps
+            ):
                 continue
             result.append((name, product, copies, False))
             # Twice as tall, some tiles leave no room for stages.
@@ -288,19 +419,35 @@ def ways():
 def choose(cases):
     """Few of the ways: each with every property that products have, and every product."""
     # Products differ in what their properties are not: layouts and tiles come with their types and batches.
-    chosen, _ = covering.choose([{name: product.properties()[name] for name in PROPERTIES} |
-                                     {"copies": copies, "pair": is_pair} for _, product, copies, is_pair in cases])
+    chosen, _ = covering.choose(
+        [
+            {name: product.properties()[name] for name in PROPERTIES}
+            | {"copies": copies, "pair": is_pair}
+            for _, product, copies, is_pair in cases
+        ]
+    )
     for number, name in enumerate(PRODUCTS):
         own = [index for index, case in enumerate(cases) if case[0] == name]
         if not set(own) & set(chosen):  # other ones for each product
             chosen.append(own[number % len(own)])
-    print(f"{len(chosen)} of {len(cases)} products and ways, which have every pair of properties", flush=True)
+    print(
+        f"{len(chosen)} of {len(cases)} products and ways, which have every pair of properties",
+        flush=True,
+    )
     return [cases[index] for index in sorted(chosen)]
 
 
 def main():
-    h, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 4, "help": "random products of weights that are packed (default 4)"}})
+    h, options = harness.start(
+        __doc__,
+        {
+            "--count": {
+                "type": int,
+                "default": 4,
+                "help": "random products of weights that are packed (default 4)",
+            }
+        },
+    )
     cases = ways()
     if harness.SCALE == 1:
         cases = choose(cases)
@@ -311,7 +458,10 @@ def main():
         seed = harness.next_seed()
         product, flags = random_weights(random.Random(str(seed)))
         label = f"random weights {number}"
-        h.describe(label, f"seed {seed}: {product.kind}, {product.lhs} by {product.rhs}, {product.sizes}, {' '.join(flags)}")
+        h.describe(
+            label,
+            f"seed {seed}: {product.kind}, {product.lhs} by {product.rhs}, {product.sizes}, {' '.join(flags)}",
+        )
         h.add(label, run_planned, h, label.replace(" ", "_"), product, flags)
     h.finish()
 

@@ -69,18 +69,25 @@ print("own module: right")
 
 def run(command, **arguments):
     """Runs a command that must succeed; returns its output."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **arguments)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **arguments
+    )
     if done.returncode != 0:
         sys.exit(f"FAIL: {' '.join(map(str, command))}\n{done.stdout}")
     return done.stdout
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", help="not used: the package has programs of its own")
     parser.parse_args()
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("FTUNER_", "FTRT_", "PYTHON")) and name != "VIRTUAL_ENV"}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("FTUNER_", "FTRT_", "PYTHON")) and name != "VIRTUAL_ENV"
+    }
     with tempfile.TemporaryDirectory() as folder:
         prefix = os.path.join(folder, "environment")
         venv.create(prefix, with_pip=True)
@@ -90,19 +97,29 @@ def main():
         # What the release build compiled need not be compiled again.
         environment["CCACHE_BASEDIR"] = ROOT
         print("pip install .", flush=True)
-        run([os.path.join(programs, "pip"), "install", "--quiet", ROOT], cwd=folder, env=environment)
+        run(
+            [os.path.join(programs, "pip"), "install", "--quiet", ROOT], cwd=folder, env=environment
+        )
 
         elsewhere = os.path.join(folder, "elsewhere")
         os.makedirs(os.path.join(elsewhere, "examples", "python"))
         for name in ("dense.mlir", "python/dense.py"):
-            shutil.copy(os.path.join(ROOT, "examples", name), os.path.join(elsewhere, "examples", name))
+            shutil.copy(
+                os.path.join(ROOT, "examples", name), os.path.join(elsewhere, "examples", name)
+            )
         python = os.path.join(programs, "python")
         print(run([python, "examples/python/dense.py"], cwd=elsewhere, env=environment))
         print(run([python, "-c", OWN_MODULE], cwd=elsewhere, env=environment))
         for program in ("ftuner-opt", "ftuner-translate", "ftuner-run", "ftuner"):
-            text = run([os.path.join(programs, program), "--version"], cwd=elsewhere, env=environment)
+            text = run(
+                [os.path.join(programs, program), "--version"], cwd=elsewhere, env=environment
+            )
             assert text.startswith("FTuner ") and "LLVM version" in text, text
-        text = run(["ftuner", "run", "examples/dense.mlir", "--device=a100", "--size", "T=7", "--check"], cwd=elsewhere, env=environment)
+        text = run(
+            ["ftuner", "run", "examples/dense.mlir", "--device=a100", "--size", "T=7", "--check"],
+            cwd=elsewhere,
+            env=environment,
+        )
         assert "relative error" in text, text
         print(text)
     print("PASS")

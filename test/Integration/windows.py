@@ -14,14 +14,33 @@ one of rows.
 import math
 import random
 
-import harness
 import numpy
 
+import harness
+
 DEVICES = ("v100", "a100", "h200")
-LEAST = {"f64": "0xFFF0000000000000", "f32": "0xFF800000", "f16": "0xFC00", "bf16": "0xFF80", "i8": "-128"}
-MOST = {"f64": "0x7FF0000000000000", "f32": "0x7F800000", "f16": "0x7C00", "bf16": "0x7F80", "i8": "127"}
-OPERATIONS = {"sum": ("addf", "addi"), "average": ("addf", None), "maximum": ("maximumf", "maxsi"),
-              "maxnum": ("maxnumf", "maxui"), "minimum": ("minimumf", "minsi"), "channel": ("addf", "addi")}
+LEAST = {
+    "f64": "0xFFF0000000000000",
+    "f32": "0xFF800000",
+    "f16": "0xFC00",
+    "bf16": "0xFF80",
+    "i8": "-128",
+}
+MOST = {
+    "f64": "0x7FF0000000000000",
+    "f32": "0x7F800000",
+    "f16": "0x7C00",
+    "bf16": "0x7F80",
+    "i8": "127",
+}
+OPERATIONS = {
+    "sum": ("addf", "addi"),
+    "average": ("addf", None),
+    "maximum": ("maximumf", "maxsi"),
+    "maxnum": ("maxnumf", "maxui"),
+    "minimum": ("minimumf", "minsi"),
+    "channel": ("addf", "addi"),
+}
 NAMES = {"sum": "sum", "average": "sum", "maximum": "max", "minimum": "min"}
 
 
@@ -37,8 +56,14 @@ class Windows:
         self.rank = rng.choice([1, 2, 2, 2, 3])
         self.is_last = rng.random() < 0.4
         self.is_whole = rng.random() < 0.2
-        self.is_named = (self.kind in NAMES and not self.is_whole and self.type == self.wide
-                         and (self.kind != "minimum" or self.is_last) and (self.rank < 3 or self.is_last) and rng.random() < 0.6)
+        self.is_named = (
+            self.kind in NAMES
+            and not self.is_whole
+            and self.type == self.wide
+            and (self.kind != "minimum" or self.is_last)
+            and (self.rank < 3 or self.is_last)
+            and rng.random() < 0.6
+        )
         self.is_static = rng.random() < 0.5
         self.has_start = rng.random() < 0.2 and not self.is_whole
         self.epilogue = rng.choice([None, "scale", "add"]) if not self.is_integer else None
@@ -47,29 +72,68 @@ class Windows:
         #: Where the value of the padding stands: before the padding or in it.
         self.is_inside = rng.random() < 0.3
         self.batch, self.channels = rng.choice([1, 2, 3]), rng.choice([1, 3, 8, 33])
-        self.strides, self.dilations, self.windows, self.low, self.high, self.sizes = [], [], [], [], [], []
+        self.strides, self.dilations, self.windows, self.low, self.high, self.sizes = (
+            [],
+            [],
+            [],
+            [],
+            [],
+            [],
+        )
         is_padded = rng.random() < 0.7
         for _ in range(self.rank):
-            window, stride, dilation = rng.choice([1, 2, 3, 3, 5]), rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2])
+            window, stride, dilation = (
+                rng.choice([1, 2, 3, 3, 5]),
+                rng.choice([1, 1, 2, 3]),
+                rng.choice([1, 1, 2]),
+            )
             low, high = (rng.choice([0, 1, 2]), rng.choice([0, 1, 2])) if is_padded else (0, 0)
             size = max(dilation * (window - 1) + 1 - low - high, 1) + rng.choice([0, 1, 2, 5, 9])
             if self.is_whole:
                 window, stride, dilation, low, high = size, rng.choice([1, size]), 1, 0, 0
-            for values, value in ((self.windows, window), (self.strides, stride), (self.dilations, dilation),
-                                  (self.low, low), (self.high, high), (self.sizes, size)):
+            for values, value in (
+                (self.windows, window),
+                (self.strides, stride),
+                (self.dilations, dilation),
+                (self.low, low),
+                (self.high, high),
+                (self.sizes, size),
+            ):
                 values.append(value)
         # A window of one element is an element.
-        self.is_whole = (self.kind != "channel" and self.type != "f64" and math.prod(self.windows) > 1
-                         and self.windows == self.padded() == self.sizes)
+        self.is_whole = (
+            self.kind != "channel"
+            and self.type != "f64"
+            and math.prod(self.windows) > 1
+            and self.windows == self.padded() == self.sizes
+        )
         self.is_padded = any(self.low + self.high)
-        self.is_counted = self.kind == "average" and not self.counts_padding and self.is_padded and self.is_static
+        self.is_counted = (
+            self.kind == "average" and not self.counts_padding and self.is_padded and self.is_static
+        )
         self.data = None
 
     def properties(self):
-        names = ("device", "kind", "type", "rank", "is_last", "is_whole", "is_named", "is_static", "has_start",
-                 "epilogue", "misalign", "is_padded", "is_counted", "is_inside")
+        names = (
+            "device",
+            "kind",
+            "type",
+            "rank",
+            "is_last",
+            "is_whole",
+            "is_named",
+            "is_static",
+            "has_start",
+            "epilogue",
+            "misalign",
+            "is_padded",
+            "is_counted",
+            "is_inside",
+        )
         return {name: getattr(self, name) for name in names} | {
-            "strided": any(stride > 1 for stride in self.strides), "dilated": any(step > 1 for step in self.dilations)}
+            "strided": any(stride > 1 for stride in self.strides),
+            "dilated": any(step > 1 for step in self.dilations),
+        }
 
     # Shapes: batch, channels and space, in the order in memory.
 
@@ -77,15 +141,23 @@ class Windows:
         return [batch, *space, channel] if self.is_last else [batch, channel, *space]
 
     def tensor(self, space, kind):
-        sizes = self.ordered("?", self.channels if self.is_static else "?", space if self.is_static else ["?"] * self.rank)
+        sizes = self.ordered(
+            "?",
+            self.channels if self.is_static else "?",
+            space if self.is_static else ["?"] * self.rank,
+        )
         return f"tensor<{'x'.join(map(str, sizes))}x{kind}>"
 
     def padded(self):
         return [low + size + high for low, size, high in zip(self.low, self.sizes, self.high)]
 
     def places(self):
-        return [(size - dilation * (window - 1) - 1) // stride + 1
-                for size, window, stride, dilation in zip(self.padded(), self.windows, self.strides, self.dilations)]
+        return [
+            (size - dilation * (window - 1) - 1) // stride + 1
+            for size, window, stride, dilation in zip(
+                self.padded(), self.windows, self.strides, self.dilations
+            )
+        ]
 
     def arguments(self):
         data = f"@{self.data}" if self.data else ""
@@ -95,7 +167,13 @@ class Windows:
         if self.kind == "channel":
             window = "x".join(map(str, self.windows))
             channels = self.channels if self.is_static else "?"
-            found.append(("%k", f"tensor<{window}x{channels}x{self.type}>", f"{window}x{self.channels}x{self.type}"))
+            found.append(
+                (
+                    "%k",
+                    f"tensor<{window}x{channels}x{self.type}>",
+                    f"{window}x{self.channels}x{self.type}",
+                )
+            )
         if self.has_start:
             found.append(("%s", self.tensor(self.places(), self.wide), f"{out}x{self.wide}"))
         if self.epilogue == "add":
@@ -118,19 +196,28 @@ class Windows:
             return "", "%x"
         low, high = (self.ordered(0, 0, amounts) for amounts in (self.low, self.high))
         indices = ", ".join(f"%i{dim}: index" for dim in range(self.rank + 2))
-        inner = f"%around = arith.constant {self.start()} : {self.type}\n      " if self.is_inside else ""
-        return f"""
+        inner = (
+            f"%around = arith.constant {self.start()} : {self.type}\n      "
+            if self.is_inside
+            else ""
+        )
+        return (
+            f"""
     %p = tensor.pad %x low{low} high{high} {{
     ^bb0({indices}):
-      {inner}tensor.yield {'%around' if self.is_inside else '%edge'} : {self.type}
-    }} : {self.tensor(self.sizes, self.type)} to {self.tensor(self.padded(), self.type)}""", "%p"
+      {inner}tensor.yield {"%around" if self.is_inside else "%edge"} : {self.type}
+    }} : {self.tensor(self.sizes, self.type)} to {self.tensor(self.padded(), self.type)}""",
+            "%p",
+        )
 
     def window(self, image, init):
         shape = "x".join(map(str, self.windows))
         kind = self.tensor(self.padded(), self.type)
         out = self.tensor(self.places(), self.wide)
         if self.is_named:
-            layout = {1: ("nwc", "ncw"), 2: ("nhwc", "nchw"), 3: ("ndhwc", None)}[self.rank][not self.is_last]
+            layout = {1: ("nwc", "ncw"), 2: ("nhwc", "nchw"), 3: ("ndhwc", None)}[self.rank][
+                not self.is_last
+            ]
             return f"""
     %w = tensor.empty() : tensor<{shape}x{self.type}>
     %o = linalg.pooling_{layout}_{NAMES[self.kind]} {{dilations = dense<{self.dilations}> : vector<{self.rank}xi64>,
@@ -138,8 +225,14 @@ class Windows:
         ins({image}, %w : {kind}, tensor<{shape}x{self.type}>) outs({init} : {out}) -> {out}"""
         loops = self.ordered("n", "c", [f"p{dim}" for dim in range(self.rank)])
         inner = [f"r{dim}" for dim in range(self.rank)]
-        read = self.ordered("n", "c", [f"p{dim} * {stride} + r{dim} * {dilation}"
-                                       for dim, (stride, dilation) in enumerate(zip(self.strides, self.dilations))])
+        read = self.ordered(
+            "n",
+            "c",
+            [
+                f"p{dim} * {stride} + r{dim} * {dilation}"
+                for dim, (stride, dilation) in enumerate(zip(self.strides, self.dilations))
+            ],
+        )
         domain = f"({', '.join([*loops, *inner])})"
         is_channel = self.kind == "channel"
         maps = [read, [*inner, *(["c"] if is_channel else [])], loops]
@@ -152,7 +245,9 @@ class Windows:
             lines = [f"%{name}w = arith.extsi %{name} : i8 to i32" for name in "ab"]
             values = ["%aw", "%bw"]
         if is_channel:
-            lines.append(f"%m = arith.mul{'i' if self.is_integer else 'f'} {values[0]}, {values[1]} : {self.wide}")
+            lines.append(
+                f"%m = arith.mul{'i' if self.is_integer else 'f'} {values[0]}, {values[1]} : {self.wide}"
+            )
             values = ["%m"]
         lines.append(f"%y = arith.{self.operation()} %acc, {values[0]} : {self.wide}")
         body = "\n      ".join(lines)
@@ -170,20 +265,29 @@ class Windows:
         lines, product = [], "%one"
         for dim in range(self.rank):
             place = dim + (1 if self.is_last else 2)
-            lines += [f"%i{dim} = linalg.index {place} : index", f"%n{dim}_0 = arith.constant 0 : index"]
+            lines += [
+                f"%i{dim} = linalg.index {place} : index",
+                f"%n{dim}_0 = arith.constant 0 : index",
+            ]
             for tap in range(self.windows[dim]):
                 name = f"{dim}_{tap + 1}"
-                lines += [f"%k{name} = arith.constant {self.low[dim] - tap * self.dilations[dim]} : index",
-                          f"%j{name} = arith.muli %i{dim}, %stride{dim} : index",
-                          f"%a{name} = arith.subi %j{name}, %k{name} : index",
-                          f"%s{name} = arith.constant {self.sizes[dim]} : index",
-                          f"%b{name} = arith.cmpi ult, %a{name}, %s{name} : index",
-                          f"%c{name} = arith.select %b{name}, %one, %zero : index",
-                          f"%n{name} = arith.addi %n{dim}_{tap}, %c{name} : index"]
+                lines += [
+                    f"%k{name} = arith.constant {self.low[dim] - tap * self.dilations[dim]} : index",
+                    f"%j{name} = arith.muli %i{dim}, %stride{dim} : index",
+                    f"%a{name} = arith.subi %j{name}, %k{name} : index",
+                    f"%s{name} = arith.constant {self.sizes[dim]} : index",
+                    f"%b{name} = arith.cmpi ult, %a{name}, %s{name} : index",
+                    f"%c{name} = arith.select %b{name}, %one, %zero : index",
+                    f"%n{name} = arith.addi %n{dim}_{tap}, %c{name} : index",
+                ]
             lines.append(f"%q{dim} = arith.muli {product}, %n{dim}_{self.windows[dim]} : index")
             product = f"%q{dim}"
-        return [*lines, f"%some = arith.maxsi {product}, %one : index", "%integer = arith.index_cast %some : index to i32",
-                f"%count = arith.sitofp %integer : i32 to {self.wide}"]
+        return [
+            *lines,
+            f"%some = arith.maxsi {product}, %one : index",
+            "%integer = arith.index_cast %some : index to i32",
+            f"%count = arith.sitofp %integer : i32 to {self.wide}",
+        ]
 
     def elementwise(self):
         """What is behind the windows: a generic for an average, and one more."""
@@ -196,16 +300,22 @@ class Windows:
         def generic(result, operands, lines):
             names = ", ".join(f"%e{number}: {self.wide}" for number in range(len(operands) + 1))
             return f"""
-    {result} = linalg.generic {{indexing_maps = [{', '.join([identity] * (len(operands) + 1))}], iterator_types = [{kinds}]}}
-        ins({', '.join(operands)} : {', '.join([out] * len(operands))}) outs(%empty : {out}) {{
+    {result} = linalg.generic {{indexing_maps = [{", ".join([identity] * (len(operands) + 1))}], iterator_types = [{kinds}]}}
+        ins({", ".join(operands)} : {", ".join([out] * len(operands))}) outs(%empty : {out}) {{
     ^bb0({names}):
       {chr(10).join(lines)}
       linalg.yield %z : {self.wide}
     }} -> {out}"""
 
         if self.kind == "average":
-            count = self.counted() if self.is_counted else [f"%count = arith.constant {math.prod(self.windows)}.0 : {self.wide}"]
-            text += generic("%mean", [value], [*count, f"%z = arith.divf %e0, %count : {self.wide}"])
+            count = (
+                self.counted()
+                if self.is_counted
+                else [f"%count = arith.constant {math.prod(self.windows)}.0 : {self.wide}"]
+            )
+            text += generic(
+                "%mean", [value], [*count, f"%z = arith.divf %e0, %count : {self.wide}"]
+            )
             value = "%mean"
         if self.epilogue == "scale":
             text += generic("%scaled", [value], [f"%z = arith.mulf %e0, %half : {self.wide}"])
@@ -219,15 +329,23 @@ class Windows:
         pad, image = self.pad()
         out, kind = self.tensor(self.places(), self.wide), self.tensor(self.sizes, self.type)
         rank = self.rank + 2
-        lines = [f"%x{dim} = arith.constant {dim} : index\n    %d{dim} = tensor.dim %x, %x{dim} : {kind}" for dim in range(rank)]
+        lines = [
+            f"%x{dim} = arith.constant {dim} : index\n    %d{dim} = tensor.dim %x, %x{dim} : {kind}"
+            for dim in range(rank)
+        ]
         sizes = [f"%d{dim}" for dim in range(rank)]
         for dim in range(self.rank):
             place = dim + (1 if self.is_last else 2)
-            more = self.low[dim] + self.high[dim] - self.dilations[dim] * (self.windows[dim] - 1) - 1
-            lines += [f"%more{dim} = arith.constant {more} : index", f"%stride{dim} = arith.constant {self.strides[dim]} : index",
-                      f"%span{dim} = arith.addi %d{place}, %more{dim} : index",
-                      f"%steps{dim} = arith.divsi %span{dim}, %stride{dim} : index",
-                      f"%o{dim} = arith.addi %steps{dim}, %one : index"]
+            more = (
+                self.low[dim] + self.high[dim] - self.dilations[dim] * (self.windows[dim] - 1) - 1
+            )
+            lines += [
+                f"%more{dim} = arith.constant {more} : index",
+                f"%stride{dim} = arith.constant {self.strides[dim]} : index",
+                f"%span{dim} = arith.addi %d{place}, %more{dim} : index",
+                f"%steps{dim} = arith.divsi %span{dim}, %stride{dim} : index",
+                f"%o{dim} = arith.addi %steps{dim}, %one : index",
+            ]
             sizes[place] = f"%o{dim}"
         dynamic = sizes[:1] if self.is_static else sizes
         behind, value = self.elementwise()
@@ -242,17 +360,28 @@ func.func @f({arguments}) -> {out} {{
     {chr(10).join(lines)}
     %edge = arith.constant {self.start()} : {self.type}
     %first = arith.constant {start} : {self.wide}{half}
-    %empty = tensor.empty({', '.join(dynamic)}) : {out}
+    %empty = tensor.empty({", ".join(dynamic)}) : {out}
     %f = linalg.fill ins(%first : {self.wide}) outs(%empty : {out}) -> {out}{pad}{self.window(image, init)}{behind}
     return {value} : {out}
 }}
 """
 
     def __str__(self):
-        flags = ("is_last", "is_whole", "is_named", "is_static", "has_start", "misalign", "is_padded", "is_counted")
-        return (f"{self.device}, {self.kind}, {self.type}, {self.batch} x {self.channels} x {self.sizes}, windows {self.windows}, "
-                f"strides {self.strides}, dilations {self.dilations}, padding {self.low} {self.high}, epilogue {self.epilogue}"
-                + "".join(f", {name}" for name in flags if getattr(self, name)))
+        flags = (
+            "is_last",
+            "is_whole",
+            "is_named",
+            "is_static",
+            "has_start",
+            "misalign",
+            "is_padded",
+            "is_counted",
+        )
+        return (
+            f"{self.device}, {self.kind}, {self.type}, {self.batch} x {self.channels} x {self.sizes}, windows {self.windows}, "
+            f"strides {self.strides}, dilations {self.dilations}, padding {self.low} {self.high}, epilogue {self.epilogue}"
+            + "".join(f", {name}" for name in flags if getattr(self, name))
+        )
 
 
 def special_image(windows):
@@ -260,12 +389,18 @@ def special_image(windows):
     rng = numpy.random.default_rng(windows.seed)
     shape = windows.ordered(windows.batch, windows.channels, windows.sizes)
     values = rng.standard_normal(shape).astype(numpy.float32)
-    specials = [numpy.nan, numpy.inf, -numpy.inf] if windows.kind in ("maximum", "minimum") else [numpy.inf]
+    specials = (
+        [numpy.nan, numpy.inf, -numpy.inf]
+        if windows.kind in ("maximum", "minimum")
+        else [numpy.inf]
+    )
     for special in specials:
         values[rng.random(shape) < 0.03] = special
     if windows.type == "bf16":
         return (values.view(numpy.uint32) >> 16).astype(numpy.uint16)
-    return values.astype({"f64": numpy.float64, "f32": numpy.float32, "f16": numpy.float16}[windows.type])
+    return values.astype(
+        {"f64": numpy.float64, "f32": numpy.float32, "f16": numpy.float16}[windows.type]
+    )
 
 
 def run(tests, windows):
@@ -274,7 +409,9 @@ def run(tests, windows):
         windows.data = tests.write(f"{seed}.npy", "")
         numpy.save(windows.data, special_image(windows))
     tests.describe(label, str(windows))
-    kernels, problems = harness.run_case(tests, windows, *(["--misalign=2"] if windows.misalign else []))
+    kernels, problems = harness.run_case(
+        tests, windows, *(["--misalign=2"] if windows.misalign else [])
+    )
     if kernels is None:
         return problems
     is_of_rows = windows.is_whole and windows.is_static

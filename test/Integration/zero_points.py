@@ -20,8 +20,14 @@ class Product:
         self.device = rng.choice(DEVICES)
         self.form = rng.choice(["named", "named", "batch", "generic", "generic"])
         self.layout = rng.choice(["nn", "nt", "tn", "tt"]) if self.form == "generic" else "nn"
-        self.casts = [rng.choice(["extsi", "extui"]) if self.form == "generic" else "extsi" for _ in range(2)]
-        self.has = rng.choice([(True, True), (True, False), (False, True)]) if self.form == "generic" else (True, True)
+        self.casts = [
+            rng.choice(["extsi", "extui"]) if self.form == "generic" else "extsi" for _ in range(2)
+        ]
+        self.has = (
+            rng.choice([(True, True), (True, False), (False, True)])
+            if self.form == "generic"
+            else (True, True)
+        )
         self.points = [rng.choice(["0", str(rng.randint(-128, 255)), None]) for _ in range(2)]
         self.requantizes = rng.random() < 0.5
         self.is_static = rng.random() < 0.5
@@ -34,34 +40,57 @@ class Product:
             self.sizes["k"], self.is_static = 0, False
 
     def properties(self):
-        properties = {name: getattr(self, name) for name in ("device", "form", "layout", "has", "requantizes", "is_static")}
+        properties = {
+            name: getattr(self, name)
+            for name in ("device", "form", "layout", "has", "requantizes", "is_static")
+        }
         for name, point, of_factor in zip(("lhs", "rhs"), self.points, self.casts):
-            properties |= {f"{name}_point": "dynamic" if point is None else point != "0", f"{name}_cast": of_factor}
+            properties |= {
+                f"{name}_point": "dynamic" if point is None else point != "0",
+                f"{name}_cast": of_factor,
+            }
         properties["empty"] = self.sizes["k"] == 0
         return properties
 
     def tensor(self, axes, kind):
-        return "tensor<" + "".join(
-            f"{self.sizes[axis] if self.is_static or axis == 'b' else '?'}x" for axis in axes) + f"{kind}>"
+        return (
+            "tensor<"
+            + "".join(
+                f"{self.sizes[axis] if self.is_static or axis == 'b' else '?'}x" for axis in axes
+            )
+            + f"{kind}>"
+        )
 
     def axes(self):
         batch = "b" if self.form == "batch" else ""
-        return (batch + ("km" if self.layout[0] == "t" else "mk"), batch + ("nk" if self.layout[1] == "t" else "kn"),
-                batch + "mn")
+        return (
+            batch + ("km" if self.layout[0] == "t" else "mk"),
+            batch + ("nk" if self.layout[1] == "t" else "kn"),
+            batch + "mn",
+        )
 
     def arguments(self):
-        shapes = ["x".join(str(self.sizes[axis]) for axis in axes) + "xi8" for axes in self.axes()[:2]]
+        shapes = [
+            "x".join(str(self.sizes[axis]) for axis in axes) + "xi8" for axes in self.axes()[:2]
+        ]
         return ",".join(shapes + ["5", "-11"])
 
     def product(self):
         lhs, rhs, out = self.axes()
         types = [self.tensor(lhs, "i8"), self.tensor(rhs, "i8"), self.tensor(out, "i32")]
-        points = [f"%z{number}" if point is None else f"%p{number}" for number, point in enumerate(self.points)]
+        points = [
+            f"%z{number}" if point is None else f"%p{number}"
+            for number, point in enumerate(self.points)
+        ]
         if self.form != "generic":
             name = "quantized_matmul" if self.form == "named" else "quantized_batch_matmul"
-            return (f"linalg.{name} ins(%a, %w, {points[0]}, {points[1]} : {types[0]}, {types[1]}, i32, i32) "
-                    f"outs(%init : {types[2]}) -> {types[2]}")
-        maps = ", ".join(f"affine_map<(m, n, k) -> ({', '.join(axes)})>" for axes in (lhs, rhs, out))
+            return (
+                f"linalg.{name} ins(%a, %w, {points[0]}, {points[1]} : {types[0]}, {types[1]}, i32, i32) "
+                f"outs(%init : {types[2]}) -> {types[2]}"
+            )
+        maps = ", ".join(
+            f"affine_map<(m, n, k) -> ({', '.join(axes)})>" for axes in (lhs, rhs, out)
+        )
         lines, values = [], []
         for number, name in enumerate("xy"):
             lines.append(f"%{name}e = arith.{self.casts[number]} %{name} : i8 to i32")
@@ -81,10 +110,15 @@ class Product:
 
     def module(self):
         lhs, rhs, out = self.axes()
-        result, product = self.tensor(out, "i8" if self.requantizes else "i32"), self.tensor(out, "i32")
+        result, product = (
+            self.tensor(out, "i8" if self.requantizes else "i32"),
+            self.tensor(out, "i32"),
+        )
         dynamic = "" if self.is_static else "%m, %n"
-        constants = "\n    ".join(f"%p{number} = arith.constant {point or 0} : i32"
-                                  for number, point in enumerate(self.points))
+        constants = "\n    ".join(
+            f"%p{number} = arith.constant {point or 0} : i32"
+            for number, point in enumerate(self.points)
+        )
         identity = f"affine_map<({', '.join(out)}) -> ({', '.join(out)})>"
         parallel = ", ".join(['"parallel"'] * len(out))
         after, returned = "", "%product"
@@ -121,23 +155,38 @@ func.func @f(%a: {self.tensor(lhs, "i8")}, %w: {self.tensor(rhs, "i8")}, %z0: i3
 
     def __str__(self):
         sizes = "x".join(str(self.sizes[axis]) for axis in "mnk")
-        return (f"{self.device}, {self.form} {self.layout}, {' and '.join(self.casts)}, zero points "
-                f"{[point or 'dynamic' for point in self.points]}, {sizes}{', requantized' if self.requantizes else ''}")
+        return (
+            f"{self.device}, {self.form} {self.layout}, {' and '.join(self.casts)}, zero points "
+            f"{[point or 'dynamic' for point in self.points]}, {sizes}{', requantized' if self.requantizes else ''}"
+        )
 
 
 def run(tests, product):
     seed, label = product.seed, f"seed {product.seed}"
     tests.describe(label, str(product))
     path = tests.write(f"{seed}.mlir", product.module())
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", "--max-kernels=2")
+    result = tests.tool(
+        "ftuner-run",
+        path,
+        "--function=f",
+        f"--args={product.arguments()}",
+        f"--device={product.device}",
+        "--check",
+        *harness.CHECKED,
+        f"--seed={seed % 2**31}",
+        "--max-kernels=2",
+    )
     report, problems = harness.report_of(result)
     if not report:
         return problems
     if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
+        problems.append(
+            f"relative errors {[checked['relative_error'] for checked in report['results']]}"
+        )
     if "fallback" in report["launches"][-1]["kernel"]:
-        problems.append(f"expected a uKernel, but got {[launch['kernel'] for launch in report['launches']]}")
+        problems.append(
+            f"expected a uKernel, but got {[launch['kernel'] for launch in report['launches']]}"
+        )
     return problems
 
 

@@ -10,9 +10,9 @@ def read(path):
     with open(path, "rb") as file:
         data = file.read()
     length = int.from_bytes(data[8:10], "little")
-    header = ast.literal_eval(data[10:10 + length].decode())
+    header = ast.literal_eval(data[10 : 10 + length].decode())
     assert header["descr"] == "<f4" and not header["fortran_order"], header
-    values = array.array("f", data[10 + length:])
+    values = array.array("f", data[10 + length :])
     assert len(values) == math.prod(header["shape"]), header
     return header["shape"], values
 

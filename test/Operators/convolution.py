@@ -82,13 +82,19 @@ def main():
     parser.add_argument("--hwcf", action="store_true")
     parser.add_argument("--type", default="f16")
     parser.add_argument("--bias", action="store_true", help="and max(0, .), rounded to f16")
-    parser.add_argument("--family", action="append", default=[],
-                        help="of a plan, in place of the search; the last one takes any alignment")
+    parser.add_argument(
+        "--family",
+        action="append",
+        default=[],
+        help="of a plan, in place of the search; the last one takes any alignment",
+    )
     options = parser.parse_args()
     image, (filters, *taps) = options.image, options.filter
     padded = [size + 2 * pad for size, pad in zip(image, options.padding)]
-    positions = [(size - dilation * (tap - 1) - 1) // stride + 1
-                 for size, dilation, tap, stride in zip(padded, options.dilation, taps, options.stride)]
+    positions = [
+        (size - dilation * (tap - 1) - 1) // stride + 1
+        for size, dilation, tap, stride in zip(padded, options.dilation, taps, options.stride)
+    ]
     is_integer = options.type.startswith("i")
     sum_type = "i32" if is_integer else "f32"
 
@@ -99,20 +105,36 @@ def main():
     values = dict(
         x=shape(["?", *image], options.type),
         padded=shape(["?", *padded, image[2]], options.type),
-        w=shape([*taps, image[2], filters] if options.hwcf else [filters, *taps, image[2]], options.type),
-        y=shape(out, "f16" if options.bias else sum_type), sums=shape(out, sum_type), filters=filters,
-        type=options.type, sum=sum_type, zero_attr="0 : i32" if is_integer else "0.0 : f32",
+        w=shape(
+            [*taps, image[2], filters] if options.hwcf else [filters, *taps, image[2]], options.type
+        ),
+        y=shape(out, "f16" if options.bias else sum_type),
+        sums=shape(out, sum_type),
+        filters=filters,
+        type=options.type,
+        sum=sum_type,
+        zero_attr="0 : i32" if is_integer else "0.0 : f32",
         outside="0" if is_integer else "0.0",
         extend="arith.extsi" if is_integer else "arith.extf",
         multiply="arith.muli" if is_integer else "arith.mulf",
         add="arith.addi" if is_integer else "arith.addf",
         hwcf=" hwcf" if options.hwcf else "",
         operator="conv_2d_nhwc_hwcf" if options.hwcf else "conv_2d_nhwc_fhwc",
-        bias_argument="", bias_operand="", epilogue="",
-        plan=PLAN.format(families=", ".join(f"<{family}>" for family in options.family),
-                         last=len(options.family) - 1) if options.family else "",
+        bias_argument="",
+        bias_operand="",
+        epilogue="",
+        plan=PLAN.format(
+            families=", ".join(f"<{family}>" for family in options.family),
+            last=len(options.family) - 1,
+        )
+        if options.family
+        else "",
         plan_use=" plan(@plan)" if options.family else "",
-        **{name: ", ".join(map(str, getattr(options, name))) for name in ("stride", "dilation", "padding")})
+        **{
+            name: ", ".join(map(str, getattr(options, name)))
+            for name in ("stride", "dilation", "padding")
+        },
+    )
     finish = "  return %r : tensor<{y}>\n"
     if options.bias:
         values["bias_argument"] = f", %bias: tensor<{filters}x{sum_type}>"

@@ -30,7 +30,15 @@ assert listed["version"] == 1
 options = listed["options"]
 names = [option["name"] for option in options]
 assert names == sorted(set(names)), names
-assert {"device", "ptxas-feedback", "strategy", "max-kernels", "epsilon-min", "c0", "calibration"} <= {*names}
+assert {
+    "device",
+    "ptxas-feedback",
+    "strategy",
+    "max-kernels",
+    "epsilon-min",
+    "c0",
+    "calibration",
+} <= {*names}
 for option in options:
     assert option["read_by"], option
     for key in ("min", "max", "default"):

@@ -14,8 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any
 
 #: Runs in the process that forks: requests are lines of JSON from descriptor 0, answers are exit codes.
 _SERVER = r"""

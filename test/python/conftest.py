@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ftuner
-
 from handmade import build_handmade
 from scale import SCALE
 
@@ -38,7 +38,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Tests never use the cache of whoever runs them, or of other files of tests."""
     folder = tmp_path_factory.mktemp("cache")
     # But for libraries that are compiled against PyTorch: the tests of a build tree share them.
-    shared = Path(os.environ.get("FTUNER_HOME") or folder.parent, "test", "python", "torch_libraries")
+    shared = Path(
+        os.environ.get("FTUNER_HOME") or folder.parent, "test", "python", "torch_libraries"
+    )
     try:
         shared.mkdir(parents=True, exist_ok=True)
         (folder / "torch").symlink_to(shared)

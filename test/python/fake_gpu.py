@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 import ftuner
+from capsules import Array
 from ftuner.host import runtime
 from ftuner.host.memory import dlpack
-
-from capsules import Array
 
 Module = ftuner.Module
 DeviceArray = ftuner.DeviceArray

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from torch.export import Dim
 
 import torch
 from torch import Tensor, nn
-from torch.export import Dim
 
 
 class Bert(nn.Module):

@@ -37,9 +37,7 @@ def model_of(
         [value(name, *given) for name, given in outputs.items()],
         [numpy_helper.from_array(array, name) for name, array in (values or {}).items()],
     )
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", version)], ir_version=11
-    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=11)
 
 
 def check(model: Any, *calls: dict[str, Array], tolerance: float = 1e-5, **options: Any) -> Any:
@@ -50,7 +48,9 @@ def check(model: Any, *calls: dict[str, Array], tolerance: float = 1e-5, **optio
     module = api.compile(SourceText.of_model(imported), emulate=True, **OPTIONS, **options)
     compiled = CompiledModel(module.functions[imported.name], model, gpu=None)
     for inputs in calls:
-        for result, wanted in zip(compiled.run(inputs), ReferenceEvaluator(model).run(None, inputs)):
+        for result, wanted in zip(
+            compiled.run(inputs), ReferenceEvaluator(model).run(None, inputs)
+        ):
             assert result.dtype == wanted.dtype and result.shape == wanted.shape
             np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
     return compiled

@@ -20,7 +20,9 @@ _INTERNALS = {
 }  # fmt: skip
 
 
-def faults(words: str, operators: list[str] | None = None, nodes: list[str] | None = None) -> list[str]:
+def faults(
+    words: str, operators: list[str] | None = None, nodes: list[str] | None = None
+) -> list[str]:
     """The faults of a refusal; an empty list for a good one.
 
     Args:
@@ -32,11 +34,19 @@ def faults(words: str, operators: list[str] | None = None, nodes: list[str] | No
     for line in filter(None, (line.strip() for line in words.splitlines())):
         # A file's name may be anything.
         bare = re.sub(r"^(cannot (?:import|compile) )'[^']*'", r"\1''", line)
-        found += [f"{what}: {match[0]}" for what, form in _INTERNALS.items() if (match := re.search(form, bare))]
+        found += [
+            f"{what}: {match[0]}"
+            for what, form in _INTERNALS.items()
+            if (match := re.search(form, bare))
+        ]
         if re.search(r"[.!?] [A-Z]", bare):
             found.append("more than one sentence")
-        if operators is not None and not any(re.search(rf"\b{re.escape(name)}\b", line) for name in operators):
+        if operators is not None and not any(
+            re.search(rf"\b{re.escape(name)}\b", line) for name in operators
+        ):
             found.append("no operator of the model")
-        if nodes is not None and not any(re.search(rf"\b{re.escape(name)}\b", line) for name in nodes):
+        if nodes is not None and not any(
+            re.search(rf"\b{re.escape(name)}\b", line) for name in nodes
+        ):
             found.append("no node of the model")
     return found

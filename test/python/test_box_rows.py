@@ -12,7 +12,6 @@ import pytest
 
 from ftuner import locations
 from ftuner.proof import families
-
 from scale import SCALE
 
 #: Sizes of m beside and above those of tiles.

@@ -18,7 +18,6 @@ import pytest
 import ftuner
 from ftuner import compiler
 from ftuner.host import cache
-
 from models import MATMUL
 
 NOTES = {"source": "s", "device": "d", "functions": ["f()"]}
@@ -177,7 +176,9 @@ def test_unusable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(ftuner.CacheError, match="or compile with cache=False"):
         ftuner.compile(MATMUL, emulate=True, cache=True)
     # Nobody asked for the cache.
-    with pytest.warns(ftuner.CompileWarning, match="^cannot use the compile cache.*; compiling without it"):
+    with pytest.warns(
+        ftuner.CompileWarning, match="^cannot use the compile cache.*; compiling without it"
+    ):
         assert list(ftuner.compile(MATMUL, emulate=True)) == ["matmul"]
     module = ftuner.compile(MATMUL, emulate=True, cache=False)
     folder = module.library_path.parent
@@ -251,7 +252,9 @@ def test_read_files_are_part_of_the_key(tmp_path: Path) -> None:
         assert compiler.hash_files(options) == before
     first = ftuner.compile(MATMUL, **recorded, **given).library_path
     assert ftuner.compile(MATMUL, **recorded, **given).library_path == first
-    log.write_text(re.sub(r'"microseconds": *[0-9.]+', '"microseconds":5.0', log.read_text(), count=1))
+    log.write_text(
+        re.sub(r'"microseconds": *[0-9.]+', '"microseconds":5.0', log.read_text(), count=1)
+    )
     assert ftuner.compile(MATMUL, **recorded, **given).library_path != first
     # Where it lies does not count.
     log.rename(tmp_path / "moved.jsonl")
@@ -269,15 +272,13 @@ def test_written_files_are_known_by_the_table() -> None:
         {"transfer_from": "m"}, {"save_model": None}, {"measure_log": ""}, {"max_kernels": 3},
     ):  # fmt: skip
         assert not compiler.writes_files(options)
-    assert compiler.read_files({"measurer": "recorded:l", "save_model": "m", "calibration": "t4"}) == [
-        Path("l")
-    ]
+    assert compiler.read_files(
+        {"measurer": "recorded:l", "save_model": "m", "calibration": "t4"}
+    ) == [Path("l")]
     assert compiler.read_files({"calibration": Path("t4")}) == [Path("t4")]
 
 
-def test_shared_cache(
-    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shared_cache(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second folder is read where the first has no entry, and never written."""
     filled = ftuner.compile(MATMUL, emulate=True).library_path
     shared = tmp_path / "shared"

@@ -6,8 +6,9 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,7 +133,10 @@ def test_standard_input_and_output(
     rows = io.BytesIO((folder / "rows.csv").read_bytes())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(rows))
     assert run("-", "--device", "v100", "-o", "-", "--origin", "mine") == 0
-    found, other = (json.loads(text) for text in (capsysbinary.readouterr().out, (folder / "x.json").read_bytes()))
+    found, other = (
+        json.loads(text)
+        for text in (capsysbinary.readouterr().out, (folder / "x.json").read_bytes())
+    )
     # Standard input has no name.
     digest = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
     assert other.pop("data") == {"rows.csv": digest} and "data" not in found
@@ -140,7 +144,11 @@ def test_standard_input_and_output(
     assert found.pop("command") == "ftuner calibrate - --device v100"
     assert found == other
     assert sorted(path.name for path in folder.iterdir()) == ["rows.csv", "x.json"]
-    for arguments in (["-", "-", "-o", "y"], ["-", "-o", "y", "--report", "-"], ["-", "--each", "-o", "-"]):
+    for arguments in (
+        ["-", "-", "-o", "y"],
+        ["-", "-o", "y", "--report", "-"],
+        ["-", "--each", "-o", "-"],
+    ):
         assert run(*arguments, "--device", "v100") == 2
 
 

@@ -9,14 +9,14 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ftuner
-
 from handmade import SCALAR_TYPES, build_handmade, handmade_manifest
 
 Module = ftuner.Module

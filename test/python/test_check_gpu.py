@@ -10,17 +10,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+from commands import run_command
 from ftuner import compiler, locations
 from ftuner.describe import descriptions
 from ftuner.proof import families, numbers, row_operators, verdicts
-
-from commands import run_command
 from scale import SCALE
 
 Run = Callable[..., Any]
@@ -172,7 +172,13 @@ def test_passed_gate_opens(on_card: Run, few: Path, tmp_path: Path) -> None:
     assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
 
     # Paths that are forced are not there by a verdict; another device is not the card.
-    given = [{}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma,rows"}, {"device": "h100"}]
+    given = [
+        {},
+        {"paths": "auto"},
+        {"paths": "wgmma"},
+        {"paths": "simt,mma,rows"},
+        {"device": "h100"},
+    ]
     found, words = compile_for(on_card, *given)
     assert words == []
     assert [one[0] for one in found] == [ALL, ALL, ["wgmma"], LEFT, ALL]
@@ -183,7 +189,9 @@ def test_passed_gate_opens(on_card: Run, few: Path, tmp_path: Path) -> None:
 def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
     report = check(on_card, fails=True, FTRT_EMULATED_FAULTS=f"lost:{BROKEN}")
     verdict = report["paths"]["wgmma"]
-    assert not verdict["passed"] and verdict["family"] == "ping-pong" and verdict["status"] == "failed"
+    assert (
+        not verdict["passed"] and verdict["family"] == "ping-pong" and verdict["status"] == "failed"
+    )
     assert "m = 1, n = 136, k = 136: relative error inf" in verdict["words"]
     assert report["paths"]["mma"]["passed"] and report["paths"]["rows"]["passed"]
     # What is behind it ran.
@@ -306,7 +314,9 @@ def test_numbers() -> None:
 def test_wrong_rows_are_found(on_card: Run) -> None:
     """A kernel of rows that computes nothing leaves NaN in every result."""
     broken = "lost:rows_layer_norm_of_a_sum_f16_any"
-    verdict = check(on_card, "--paths=rows", fails=True, FTRT_EMULATED_FAULTS=broken)["paths"]["rows"]
+    verdict = check(on_card, "--paths=rows", fails=True, FTRT_EMULATED_FAULTS=broken)["paths"][
+        "rows"
+    ]
     assert verdict["family"] == "layer norm of a sum, f16, any alignment"
     assert "m = 5, r = 1: relative error inf" in verdict["words"]
 

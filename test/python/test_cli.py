@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 import ftuner
+from commands import run_command
 from ftuner import compiler, locations
 from ftuner.cli.common import UsageError, parse_shape, parse_shapes, print_json
 from ftuner.cli.running import relative_error
 from ftuner.describe import plotting
 from ftuner.study.trees import trees
-
-from commands import run_command
 from handmade import ROOT
 from models import MATMUL, pointwise
 
@@ -69,7 +68,14 @@ def two_functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_json_of_what_has_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     """NaN and infinities are null, at any depth, and the rest is as it was."""
     infinity = float("inf")
-    print_json({"a": float("nan"), "b": [1.5, (-infinity, np.float64("nan"))], "c": {"d": infinity}, "e": "NaN"})
+    print_json(
+        {
+            "a": float("nan"),
+            "b": [1.5, (-infinity, np.float64("nan"))],
+            "c": {"d": infinity},
+            "e": "NaN",
+        }
+    )
     printed = capsys.readouterr().out
 
     def refuse(constant: str) -> None:
@@ -261,7 +267,9 @@ def test_explain_plot(tmp_path: Path) -> None:
     dense = ROOT / "examples" / "dense.mlir"
     figure = tmp_path / "dense.png"
     fails(1, "expected an output that ends in one of", "explain", dense, "--plot", "dense.gif")
-    fails(2, "option --plot: expected no --size", "explain", dense, "--plot", figure, "--size", "T=3")
+    fails(
+        2, "option --plot: expected no --size", "explain", dense, "--plot", figure, "--size", "T=3"
+    )
     fails(2, "option --plot: expected no --size", "explain", dense, "--plot", figure, "--json")
     fails(1, "error:", "explain", tmp_path / "missing.mlir", "--plot", figure)
     assert not figure.exists()
@@ -426,7 +434,9 @@ def test_values_of_compiler_options(source: Path) -> None:
         assert library(*arguments) == expected
     # What is on or off takes no value that follows it.
     text = ok("compile", "--ptxas-feedback", source, "--manifest", "-")
-    assert "ptxas_rounds" in text and text == ok("compile", source, "--ptxas-feedback=true", "--manifest", "-")
+    assert "ptxas_rounds" in text and text == ok(
+        "compile", source, "--ptxas-feedback=true", "--manifest", "-"
+    )
     known = compiler.valued_options(locations.tool("ftuner-translate"))
     assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {
         "batch-tiles",
@@ -467,7 +477,9 @@ def test_help_lists_the_compiler_s_options() -> None:
                     assert "".join(option.help.split()) in "".join(text.split())
     assert "1 to 1024; default: 24" in ok("compile", "--help")
     groups = re.findall(r"^(\w.*):$", ok("compile", "--help-all"), re.MULTILINE)
-    assert {"Search", "Measurement", "Baseline 'dietcode'"} < set(groups) and "Testing" not in groups
+    assert {"Search", "Measurement", "Baseline 'dietcode'"} < set(
+        groups
+    ) and "Testing" not in groups
     assert "--max-kernels" not in ok("devices", "--help")
 
 
@@ -478,7 +490,9 @@ def test_options_of_a_strategy_that_came_later(
     fails(2, "unrecognized arguments: --population", "compile", source, "--population", 5)
     prefix = locations.find("test/Extension/prefix")
     monkeypatch.setenv("FTUNER_HOME", str(prefix))
-    assert "this number of programs of a generation\n        (1 to 4096; default: 64;" in ok("compile", "--help-all")
+    assert "this number of programs of a generation\n        (1 to 4096; default: 64;" in ok(
+        "compile", "--help-all"
+    )
     of_strategy = ["--strategy", "later", "--population", 5, "--crossover=points"]
     manifest = ok("compile", source, *of_strategy, "--max-kernels", 1, "--manifest", "-")
     statistics = json.loads(manifest)["workloads"][0]["statistics"]

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 import ftuner
+from commands import run_command
 from ftuner.describe import explanation
 from ftuner.study import (
     charts,
@@ -30,8 +31,6 @@ from ftuner.study import (
 )
 from ftuner.study.comparison import LATENCY, MEASURED, ROOFLINE, WHOLE, Comparison, Entry, Group
 from ftuner.study.plans import Strategy
-
-from commands import run_command
 from models import MATMUL
 
 STRATEGIES = ("ftuner", "roller")
@@ -146,13 +145,24 @@ def test_figures_in_files_of_their_own() -> None:
     """They are XML, name their lines, and draw values that have no neighbour where these are marks."""
     series = [charts.Series("a < b", [1.0, None, 3.0], 0), charts.Series("c", [None, 2.0, None], 1)]
     for has_marks in (False, True):
-        text = charts.document(charts.lines("title", "x", "y", [1.0, 2.0, 3.0], series, has_marks=has_marks), series)
+        text = charts.document(
+            charts.lines("title", "x", "y", [1.0, 2.0, 3.0], series, has_marks=has_marks), series
+        )
         root = ElementTree.fromstring(text)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")][-2:] == ["a < b", "c"]
-        paths = [one.get("d", "") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "line"]
+        assert [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")][-2:] == [
+            "a < b",
+            "c",
+        ]
+        paths = [
+            one.get("d", "")
+            for one in root.iter("{http://www.w3.org/2000/svg}path")
+            if one.get("class") == "line"
+        ]
         # Of each series, then its key. A place without a length is drawn by its round ends.
-        assert len(paths) == 4 and [path.count("h0") for path in paths] == ([2, 1, 0, 0] if has_marks else [0] * 4)
+        assert len(paths) == 4 and [path.count("h0") for path in paths] == (
+            [2, 1, 0, 0] if has_marks else [0] * 4
+        )
 
 
 def test_bytes_of_code() -> None:
@@ -165,9 +175,16 @@ def test_bytes_of_code() -> None:
 
 def test_a_strategy_has_options_of_its_own(source: Path, state: Path) -> None:
     spec = Strategy.parse("ftuner:max-kernels=2:measurer=model:latency")
-    assert (spec.name, spec.options) == ("ftuner", {"max_kernels": "2", "measurer": "model:latency"})
+    assert (spec.name, spec.options) == (
+        "ftuner",
+        {"max_kernels": "2", "measurer": "model:latency"},
+    )
     few = comparison.compare(
-        source, device="v100", strategies=["roller", "roller:max-kernels=1"], state=state, code=False
+        source,
+        device="v100",
+        strategies=["roller", "roller:max-kernels=1"],
+        state=state,
+        code=False,
     )
     assert few.entries[0].kernels > few.entries[1].kernels == 1
     assert [one.code_bytes for one in few.entries] == [None, None]
@@ -177,7 +194,10 @@ def test_values_with_commas() -> None:
     assert plans.split("dietcode:instance-sizes=5,24,43,ftuner, gensor:virtual-threads=false,roller:max-kernels=2") == [
         "dietcode:instance-sizes=5,24,43", "ftuner", "gensor:virtual-threads=false", "roller:max-kernels=2",
     ]  # fmt: skip
-    assert plans.split("gensor:virtual-threads=false,gensr") == ["gensor:virtual-threads=false", "gensr"]
+    assert plans.split("gensor:virtual-threads=false,gensr") == [
+        "gensor:virtual-threads=false",
+        "gensr",
+    ]
 
 
 def test_devices_with_one_name() -> None:
@@ -187,9 +207,7 @@ def test_devices_with_one_name() -> None:
     assert len(comparison.prepare(device=["v100", device]).devices) == 1
 
 
-def test_a_state_is_taken_up(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_is_taken_up(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "state.jsonl"
     told: list[str] = []
 
@@ -219,7 +237,11 @@ def test_a_state_is_taken_up(
     *before, added = state.read_text().splitlines(keepends=True)
     assert before == lines and json.loads(added)["plan"] == {} and added.endswith("\n")
     # A plan that lacks a field, or has another number, is told from the one that was kept.
-    for old, new in (('"workers"', '"worker"'), ('"occ": 0.', '"occ": 1.'), ('"key": "', '"key": "0')):
+    for old, new in (
+        ('"workers"', '"worker"'),
+        ('"occ": 0.', '"occ": 1.'),
+        ('"key": "', '"key": "0'),
+    ):
         damaged = lines[1].replace(old, new, 1)
         assert damaged != lines[1]
         state.write_text(lines[0] + damaged)
@@ -237,7 +259,13 @@ def test_a_state_is_taken_up(
 def test_files_that_are_no_state(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     line = '{"key": "a", "plan": {}}\n'
-    for text, number in (("notes", 1), ("{", 1), (line + "notes", 2), (line + '{"key": 1}', 2), ("\n", 1)):
+    for text, number in (
+        ("notes", 1),
+        ("{", 1),
+        (line + "notes", 2),
+        (line + '{"key": 1}', 2),
+        ("\n", 1),
+    ):
         path.write_text(text)
         with pytest.raises(ftuner.Error, match=f"notes.txt:{number}: expected a plan"):
             plans.State(path)
@@ -326,14 +354,20 @@ def test_several_workloads_together(tmp_path: Path, state: Path) -> None:
 def simulate(requests: list[dict[str, Any]], path: Path) -> Path:
     """A log in which Roller's kernels are as fast as they are narrow."""
     lines = [
-        {**one, "measurer": "toy", "microseconds": 1.0 + one["family"]["ukernels"][0]["block_tile"][1]}
+        {
+            **one,
+            "measurer": "toy",
+            "microseconds": 1.0 + one["family"]["ukernels"][0]["block_tile"][1],
+        }
         for one in requests
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
-def test_a_simulator_judges_programs(source: Path, state: Path, found: Comparison, tmp_path: Path) -> None:
+def test_a_simulator_judges_programs(
+    source: Path, state: Path, found: Comparison, tmp_path: Path
+) -> None:
     path = simulate(found.requests, tmp_path / "simulated.jsonl")
     judged = comparison.compare(
         source, device="v100", strategies=STRATEGIES, state=state, judged_by={"simulated": path}
@@ -353,7 +387,9 @@ def test_a_simulator_judges_programs(source: Path, state: Path, found: Compariso
     judged = comparison.compare(
         source, device="v100", strategies=STRATEGIES, state=state, judged_by={"simulated": path}
     )
-    assert [i for i, time_us in enumerate(judged.entries[0].times["simulated"]) if time_us is None] == [0, 1]
+    assert [
+        i for i, time_us in enumerate(judged.entries[0].times["simulated"]) if time_us is None
+    ] == [0, 1]
 
 
 def test_what_a_search_measured_is_a_judge_of_others(
@@ -406,7 +442,9 @@ def test_learned_models_have_relative_paths(
     options.update(measurer="model:latency", cache=False)
     ftuner.compile(source, device="a100", save_model="learned.json", **options)
     assert Path("learned.json").exists()
-    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != "cache"]
+    arguments = [
+        f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != "cache"
+    ]
     arguments += ["--transfer-from=learned.json", "--save-model=second.json", "-o", "t.so"]
     result = run_command("compile", source, "--device=h200", *arguments)
     assert result.returncode == 0 and Path("second.json").exists(), result.stderr
@@ -509,7 +547,9 @@ def test_dietcode_searches_for_the_sizes_of_a_paper(state: Path) -> None:
     dense = next(one for one in paper.workloads if one.name == "dense")
     own = paper_comparison._at_sizes(paper, dense, Strategy.parse("dietcode"), {})
     assert own and own.options == {"instance_sizes": "80,384,688,992,1296,1600,1904,2048"}
-    found = paper_comparison.run(few, strategies=[per_shape, "dietcode:trials=20"], code=False, state=state)
+    found = paper_comparison.run(
+        few, strategies=[per_shape, "dietcode:trials=20"], code=False, state=state
+    )
     assert [one.workload for one in found.entries if one.strategy == per_shape] == ["batch_nn_0"]
     assert all(one.samples == 8 for one in found.entries if one.source == "batch_nn.mlir")
     assert found.notes[0].startswith("nimble: expected dietcode:dietcode-mode=loop-partitioning")
@@ -578,10 +618,18 @@ def test_command(source: Path, state: Path, tmp_path: Path) -> None:
     assert all(int(row["code_bytes"]) > 1000 and float(row["predicted_us"]) > 0 for row in rows)
     again = run_command(*arguments, "--json")
     data = json.loads(again.stdout)
-    assert [row["latency_rank"] for row in data["rows"]] == [int(row["latency_rank"]) for row in rows]
+    assert [row["latency_rank"] for row in data["rows"]] == [
+        int(row["latency_rank"]) for row in rows
+    ]
     assert [str(row["seconds"]) for row in data["rows"]] == [row["seconds"] for row in rows]
     requests = [json.loads(line) for line in programs.read_text().splitlines()]
-    assert requests and set(requests[0]) == {"format_version", "device", "workload", "family", "shape"}
+    assert requests and set(requests[0]) == {
+        "format_version",
+        "device",
+        "workload",
+        "family",
+        "shape",
+    }
     check_page(page)
 
 
@@ -600,7 +648,9 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.counts[tag] = self.counts.get(tag, 0) + 1
-        self.addresses += [str(value) for name, value in attrs if name in ("src", "href", "xlink:href")]
+        self.addresses += [
+            str(value) for name, value in attrs if name in ("src", "href", "xlink:href")
+        ]
         if tag not in self.EMPTY or not self.get_starttag_text().endswith("/>"):  # type: ignore[union-attr]
             self.open += [tag] if tag != "meta" else []
 
@@ -635,12 +685,25 @@ def test_a_browser_opens_the_page(found: Comparison, tmp_path: Path, scheme: int
 
     path, picture = tmp_path / "page.html", tmp_path / "page.png"
     path.write_text(comparison_page.page(found, "Searches"))
-    command = [str(browser()), "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,1400"]
+    command = [
+        str(browser()),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--window-size=1200,1400",
+    ]
     command += [f"--user-data-dir={tmp_path}", f"--blink-settings=preferredColorScheme={scheme}"]
-    shown = subprocess.run([*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120)
+    shown = subprocess.run(
+        [*command, "--dump-dom", path.as_uri()], capture_output=True, text=True, timeout=120
+    )
     assert shown.stdout.count("<svg") == path.read_text().count("<svg"), shown.stderr
     assert "roller" in shown.stdout
-    subprocess.run([*command, f"--screenshot={picture}", path.as_uri()], check=True, timeout=120, capture_output=True)
+    subprocess.run(
+        [*command, f"--screenshot={picture}", path.as_uri()],
+        check=True,
+        timeout=120,
+        capture_output=True,
+    )
     image = Image.open(picture).convert("RGB")
     colours = {colour for _, colour in image.getcolors(1 << 24)}
     page, ink, first = [
@@ -666,7 +729,9 @@ def test_ends_are_checked_before_anything_is_planned(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "examples/dense.mlir").read_text()
     path, state = tmp_path / "from.mlir", tmp_path / "state.jsonl"
     path.write_text(text.replace("range<1 to", "range<8 to"))
-    result = run_command("compare", path, "--growth", "9,7", "--state", state, "--strategies", "roller")
+    result = run_command(
+        "compare", path, "--growth", "9,7", "--state", state, "--strategies", "roller"
+    )
     assert result.returncode == 1 and "expected a size from 8 on, but got 7" in result.stderr
     assert not state.exists()
 
@@ -675,7 +740,11 @@ def test_ends_are_checked_before_anything_is_planned(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["--strategies", "gensr"], 2, "did you mean gensor?"),
-        (["--strategies", "gensor:virtual-threads"], 2, "expected a strategy, or STRATEGY:OPTION=VALUE"),
+        (
+            ["--strategies", "gensor:virtual-threads"],
+            2,
+            "expected a strategy, or STRATEGY:OPTION=VALUE",
+        ),
         (
             ["--strategies", "gensor:virtual-threds=false"],
             2,
@@ -720,9 +789,18 @@ def test_logs_that_are_none(tmp_path: Path, found: Comparison) -> None:
     for text, message in (
         ("hello\n", "log.jsonl:1: expected a line of a log"),
         ('{"device": "v100"}\n', "log.jsonl:1: expected a line of a log"),
-        (json.dumps({**found.requests[0], "microseconds": -1}) + "\n", "log.jsonl:1: expected a line"),
-        (json.dumps({**found.requests[0], "microseconds": math.inf}) + "\n", "log.jsonl:1: expected a line"),
-        (json.dumps({**found.requests[0], "microseconds": True}) + "\n", "log.jsonl:1: expected a line"),
+        (
+            json.dumps({**found.requests[0], "microseconds": -1}) + "\n",
+            "log.jsonl:1: expected a line",
+        ),
+        (
+            json.dumps({**found.requests[0], "microseconds": math.inf}) + "\n",
+            "log.jsonl:1: expected a line",
+        ),
+        (
+            json.dumps({**found.requests[0], "microseconds": True}) + "\n",
+            "log.jsonl:1: expected a line",
+        ),
         ("", "expected times that were measured"),
         (json.dumps(found.requests[0]) + "\n", "expected times that were measured"),
     ):

@@ -13,7 +13,6 @@ import pytest
 
 import ftuner
 from ftuner import locations
-
 from handmade import ROOT
 from models import MATMUL, pointwise
 
@@ -179,9 +178,14 @@ def test_options(matmul: ftuner.Module) -> None:
     with pytest.raises(TypeError) as error:
         ftuner.compile(MATMUL, max_kernel=1)
     assert str(error.value) == "the compiler has no option 'max_kernel'; did you mean max_kernels?"
-    with expect(TypeError, "the compiler has no option 'o': expected one of active_blocks_per_sm, "):
+    with expect(
+        TypeError, "the compiler has no option 'o': expected one of active_blocks_per_sm, "
+    ):
         ftuner.compile(MATMUL, o="/tmp/x")
-    with expect(ftuner.CompileError, "option --max-kernels: expected a whole number from 1 to 1024, but got 'many'"):
+    with expect(
+        ftuner.CompileError,
+        "option --max-kernels: expected a whole number from 1 to 1024, but got 'many'",
+    ):
         ftuner.compile(MATMUL, max_kernels="many")
     with expect(ftuner.CompileError, "sm_1"):
         ftuner.compile(MATMUL, cubins=["sm_1"])
@@ -321,7 +325,9 @@ func.func @costs(%x: tensor<?xf64> {ukernel.shape = ["T"]}) -> tensor<?xf64> {
 
 def test_costs_that_an_operator_does_not_need() -> None:
     """A report says which operators cost more than linearly, and which times are implausible."""
-    (function,) = ftuner.compile(COSTS, device="h200", emulate=False, max_kernels=1).functions.values()
+    (function,) = ftuner.compile(
+        COSTS, device="h200", emulate=False, max_kernels=1
+    ).functions.values()
     report = function.report
     (place,) = report.growing
     assert place.startswith("ukernel.row_reduction (arith.addf) at ")
@@ -351,9 +357,16 @@ def test_progress(
             continue
         assert told[0] == f"ftuner: compiling {path}"
         stages = [re.sub(r".*: |, [0-9.]+ s$", "", line) for line in told[1:]]
-        expected = ["finding products and rows", "searching for programs", "compiling kernels", "writing the library"]
+        expected = [
+            "finding products and rows",
+            "searching for programs",
+            "compiling kernels",
+            "writing the library",
+        ]
         assert not any(stage.startswith(("canonicalize", "cse", "ukernel-")) for stage in stages)
-        assert [stage.partition(",")[0] for stage in stages if stage.partition(",")[0] in expected] == expected
+        assert [
+            stage.partition(",")[0] for stage in stages if stage.partition(",")[0] in expected
+        ] == expected
 
 
 PRODUCT = """

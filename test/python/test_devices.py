@@ -14,7 +14,6 @@ from ftuner.describe.descriptions import describe, resolve
 from ftuner.describe.prediction import predict
 from ftuner.host import nvml, runtime
 from ftuner.study import comparison, trees
-
 from handmade import ROOT
 from models import MATMUL
 

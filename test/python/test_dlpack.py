@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner.host.memory import dlpack
-
 from capsules import Array
+from ftuner.host.memory import dlpack
 
 Module = ftuner.Module
 

@@ -26,8 +26,14 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(
     "command, expected",
     [
-        ("calibrate rows.csv -o folder", "ftuner calibrate needs SciPy: pip install 'ftuner[study]'"),
-        ("learn data rows.csv -o file", "ftuner learn data needs SciPy: pip install 'ftuner[learned]'"),
+        (
+            "calibrate rows.csv -o folder",
+            "ftuner calibrate needs SciPy: pip install 'ftuner[study]'",
+        ),
+        (
+            "learn data rows.csv -o file",
+            "ftuner learn data needs SciPy: pip install 'ftuner[learned]'",
+        ),
         (
             "learn train rows.csv -o file",
             "ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'",

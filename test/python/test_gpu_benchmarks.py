@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tarfile
 import types
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ sys.path.insert(0, str(GPU))
 
 torch = pytest.importorskip("torch", minversion="2")
 
-from ftuner_bench import (  # noqa: E402
+import ftuner
+from ftuner_bench import (
     builds,
     bundle,
     correctness,
@@ -42,10 +44,8 @@ from ftuner_bench import (  # noqa: E402
     ways,
     workloads,
 )
-from ftuner_bench.machine import Cuda, Rehearsal  # noqa: E402
-from ftuner_bench.recorded import key  # noqa: E402
-
-import ftuner  # noqa: E402
+from ftuner_bench.machine import Cuda, Rehearsal
+from ftuner_bench.recorded import key
 
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
 
@@ -209,8 +209,7 @@ def synthetic(seed: int) -> list[dict[str, Any]]:
                     "score": 3 - rank / 30,
                     "rating": 3 - rank / 30,
                     "metrics": {"pad": 1.0, "occ": 0.5, "cmr": 0.4, "blocks": 9},
-                    "ukernels": [{"block_tile": [8, 32, 16], "register_tile": [1, 4, 1]}]
-                    * 2,
+                    "ukernels": [{"block_tile": [8, 32, 16], "register_tile": [1, 4, 1]}] * 2,
                 },
             )
     for length in (2, 8):
@@ -311,7 +310,11 @@ def test_report(tmp_path: pathlib.Path) -> None:
     )
     with (tmp_path / "programs.csv").open() as file:
         row = next(csv.DictReader(file))
-    assert row["block_tiles"] == "8x32x16+8x32x16" and row["schedule"] == "threads_m=8 stages=3" and row["registers"] == "64"
+    assert (
+        row["block_tiles"] == "8x32x16+8x32x16"
+        and row["schedule"] == "threads_m=8 stages=3"
+        and row["registers"] == "64"
+    )
     assert text.startswith("REHEARSAL") and "0 failed" in text
     assert "Not reached in time: dense, times: 2 of 5 sizes" in text
     assert "Left out: cublaslt for dense: RuntimeError: no cublasLt.h was found" in text
@@ -464,9 +467,7 @@ BUGS = {
 )
 def test_checks_catch_bugs(tmp_path: pathlib.Path, type: str, bug: str) -> None:
     words = BUGS[bug]
-    (workload,) = workloads.matching(
-        workloads.SMALL, "dense" if type == "f32" else f"dense_{type}"
-    )
+    (workload,) = workloads.matching(workloads.SMALL, "dense" if type == "f32" else f"dense_{type}")
 
     class Session:
         machine = Rehearsal(0)
@@ -621,7 +622,11 @@ def run_rehearsal(folder: pathlib.Path, out: pathlib.Path, *arguments: str) -> A
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**os.environ, "FTUNER_HOME": str(folder), "PYTHONPATH": f"{folder}:{folder / 'python'}"},
+        env={
+            **os.environ,
+            "FTUNER_HOME": str(folder),
+            "PYTHONPATH": f"{folder}:{folder / 'python'}",
+        },
     )
 
 
@@ -735,18 +740,24 @@ def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.P
     shutil.copytree(rehearsal, folder)
     made = folder / "h100"
     programs = json.loads(bundle.unpack(made / "dense_programs.json.xz"))
-    victim = next(
-        p for p in programs["sizes"]["8"] if "family" in p and sum(p["blocks"]) > 1
-    )
+    victim = next(p for p in programs["sizes"]["8"] if "family" in p and sum(p["blocks"]) > 1)
     victim["blocks"][-1] -= 1
     plain = tmp_path / "programs.json"
     plain.write_text(json.dumps(programs))
     bundle.pack(plain, made / "dense_programs.json.xz")
     shutil.copy(made / "dense_programs.so.xz", made / "batch_nn.so.xz")
-    shutil.copy(made / "forward" / "bert_base_f32_16.so.xz", made / "forward" / "add_layer_norm_768_f32.so.xz")
+    shutil.copy(
+        made / "forward" / "bert_base_f32_16.so.xz",
+        made / "forward" / "add_layer_norm_768_f32.so.xz",
+    )
     out = tmp_path / "out"
     done = run_rehearsal(
-        folder, out, "--sizes=8", "--budget=200", "--only=checks,selection,forward", "--workloads=dense,batch_nn"
+        folder,
+        out,
+        "--sizes=8",
+        "--budget=200",
+        "--only=checks,selection,forward",
+        "--workloads=dense,batch_nn",
     )
     assert done.returncode == 1, done.stdout + done.stderr
     _, content = results(out)

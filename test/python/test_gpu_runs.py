@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tarfile
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU = ROOT / "benchmarks" / "gpu"
 sys.path.insert(0, str(GPU))
 
-from ftuner_bench import (  # noqa: E402
+from ftuner import compiler
+from ftuner.describe import descriptions
+from ftuner.proof import check, families
+from ftuner_bench import (
     bundle,
     plans,
     prepare,
@@ -36,11 +40,7 @@ from ftuner_bench import (  # noqa: E402
     runtime,
     workloads,
 )
-from ftuner_bench.parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for  # noqa: E402
-
-from ftuner import compiler  # noqa: E402
-from ftuner.describe import descriptions  # noqa: E402
-from ftuner.proof import check, families  # noqa: E402
+from ftuner_bench.parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for
 
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
 
@@ -144,7 +144,9 @@ def test_seconds_of_parts() -> None:
 def test_default_paths() -> None:
     """Every codegen path, gated ones too, takes part."""
     assert set(prepare.PATHS.split(",")) == {name.partition(".")[0] for name in families.sets()}
-    text = subprocess.run([str(GPU / "prepare.sh"), "--help"], capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [str(GPU / "prepare.sh"), "--help"], capture_output=True, text=True
+    ).stdout
     assert "(default: simt,mma,rows,wgmma)" in " ".join(text.split())
 
 
@@ -240,7 +242,14 @@ def test_variants_of_programs() -> None:
 
 
 def test_fitted_boxes() -> None:
-    assert [runtime.fitted_box(64, 64, size) for size in (1, 8, 53, 57, 64, 99)] == [8, 8, 56, 64, 64, 64]
+    assert [runtime.fitted_box(64, 64, size) for size in (1, 8, 53, 57, 64, 99)] == [
+        8,
+        8,
+        56,
+        64,
+        64,
+        64,
+    ]
     assert runtime.fitted_box(64, 0, 5) == 64
 
 
@@ -326,7 +335,10 @@ def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
     devices: dict[str, Any] = {"h200": {"files": {}}}
     bundle.write(folder, "synthetic", "2.13.0", False, workloads.FULL, devices, call="first")
     done = run_script(folder, "second")
-    assert done.returncode == 2 and "expected the first call of this bundle, but got second" in done.stderr
+    assert (
+        done.returncode == 2
+        and "expected the first call of this bundle, but got second" in done.stderr
+    )
     bundle.write(folder, "synthetic", "2.13.0", False, workloads.FULL, {})
     done = run_script(folder)
     assert done.returncode == 2 and "prepare.sh did not finish" in done.stderr
@@ -344,7 +356,9 @@ def test_choice_of_the_device(tmp_path: pathlib.Path) -> None:
 
 def test_releases_of_pytorch() -> None:
     assert bundle.is_same_release("2.11.0+cu130", "2.11.1")
-    assert not bundle.is_same_release("2.13.0", "2.11.0") and not bundle.is_same_release("2.1", "2.11")
+    assert not bundle.is_same_release("2.13.0", "2.11.0") and not bundle.is_same_release(
+        "2.1", "2.11"
+    )
     done = subprocess.run(
         [str(GPU / "prepare.sh"), f"--build={BUILD}", "--torch=1.7"], capture_output=True, text=True
     )
@@ -354,7 +368,11 @@ def test_releases_of_pytorch() -> None:
 def test_plan(tmp_path: pathlib.Path) -> None:
     """The parts of a call, their seconds and their bytes, without a GPU."""
     folder = small_bundle(tmp_path / "bundle")
-    files = {"proof": "h200/proof", "library_llama_out": "h200/a.xz", "programs_llama_out": "h200/b.xz"}
+    files = {
+        "proof": "h200/proof",
+        "library_llama_out": "h200/a.xz",
+        "programs_llama_out": "h200/b.xz",
+    }
     (folder / "h200" / "proof").mkdir(parents=True)
     for path, size in (("proof/one", 100), ("proof/two", 11), ("a.xz", 200), ("b.xz", 300)):
         (folder / "h200" / path).write_bytes(bytes(size))
@@ -431,12 +449,17 @@ def wait_for(condition: Callable[[], Any], words: str) -> Any:
     raise AssertionError(words)
 
 
-def start_and_hang(folder: pathlib.Path, out: pathlib.Path) -> tuple[subprocess.Popen[str], list[int]]:
+def start_and_hang(
+    folder: pathlib.Path, out: pathlib.Path
+) -> tuple[subprocess.Popen[str], list[int]]:
     """A run whose second part hangs, and the processes of that part."""
     (folder / "hang").touch()
     environment = {**os.environ, "PYTHON": sys.executable}
     process = subprocess.Popen(
-        **command(folder, f"--out={out}", "--seed=5"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+        **command(folder, f"--out={out}", "--seed=5"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
     )
     hanging = wait_for(
         lambda: [note for note in notes(out) if note["text"] == "second 2"], "no note came"
@@ -454,7 +477,9 @@ def test_killed_runs_are_resumed(steps: pathlib.Path, tmp_path: pathlib.Path) ->
     process.wait()
     wait_for(lambda: not any(map(is_alive, pids)), "a process outlived its run")
     before = notes(out)
-    assert [note["text"] for note in before] == [f"{name} {n}" for name in STEPS[:2] for n in range(3)]
+    assert [note["text"] for note in before] == [
+        f"{name} {n}" for name in STEPS[:2] for n in range(3)
+    ]
     # Tables of what is there, where there is neither bundle nor GPU.
     done = run_script(steps, f"--out={out}", "--report-only")
     assert done.returncode == 0 and "first: first 2" in done.stdout, done.stderr
@@ -477,7 +502,9 @@ def test_killed_runs_are_resumed(steps: pathlib.Path, tmp_path: pathlib.Path) ->
     done = run_script(steps, f"--out={out}")
     assert done.returncode == 0 and done.stdout.count("finished by an earlier run") == 3
     done = run_script(steps, f"--out={out}", "--sizes=3")
-    assert done.returncode == 2 and f"error: --out: {out} has results of another sizes" in done.stderr
+    assert (
+        done.returncode == 2 and f"error: --out: {out} has results of another sizes" in done.stderr
+    )
     folder = os.open(out, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     done = run_script(steps, f"--out={out}")
@@ -491,7 +518,10 @@ def test_runs_that_are_killed_anywhere(steps: pathlib.Path, tmp_path: pathlib.Pa
     environment = {**os.environ, "PYTHON": sys.executable}
     for _ in range(3):
         process = subprocess.Popen(
-            **command(steps, f"--out={out}"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+            **command(steps, f"--out={out}"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
         )
         time.sleep(random.uniform(0, 1.5))
         process.kill()
@@ -602,7 +632,9 @@ def test_proof_comes_first(tmp_path: pathlib.Path) -> None:
     ]
     assert list(content["statuses"]) == [part.name for part in PARTS]
     assert content["statuses"]["proof"] == 1 and set(content["statuses"].values()) == {1, 2}
-    assert [error["message"] for error in content["errors"]] == ["no time was left"] * (len(PARTS) - 1)
+    assert [error["message"] for error in content["errors"]] == ["no time was left"] * (
+        len(PARTS) - 1
+    )
     summary = (out / "summary.txt").read_text()
     assert "Proof of rows: 1 of 1 families passed" in summary
     assert "Proof of wgmma: 1 of 2 families passed\n  FAILED ping-pong: " in summary
@@ -616,7 +648,9 @@ def test_number_and_size_of_files(tmp_path: pathlib.Path) -> None:
     source = random.Random(1)
 
     def time_() -> dict[str, float]:
-        return {key: source.uniform(1, 1000) for key in ("median", "q1", "q3", "min")} | {"count": 7}
+        return {key: source.uniform(1, 1000) for key in ("median", "q1", "q3", "min")} | {
+            "count": 7
+        }
 
     def program() -> dict[str, Any]:
         metrics = {name: source.random() for name in ("pad", "occ", "cmr", "gld", "tail", "waves")}
@@ -635,20 +669,40 @@ def test_number_and_size_of_files(tmp_path: pathlib.Path) -> None:
     for part in ("selection", "tensor_products"):
         with records.Writer(tmp_path / run.RECORDS, part) as write:
             for number in range(count):
-                fields = {"workload": "llama_up", "size": number % 152 + 1, "microseconds": time_(), "problem": None}
+                fields = {
+                    "workload": "llama_up",
+                    "size": number % 152 + 1,
+                    "microseconds": time_(),
+                    "problem": None,
+                }
                 if part == "selection":
-                    fields |= {"program": program(), "threads": 384, "shared_bytes": 99, "resources": {}}
+                    fields |= {
+                        "program": program(),
+                        "threads": 384,
+                        "shared_bytes": 99,
+                        "resources": {},
+                    }
                     write("program", mode="graph_warm", **fields)
                 else:
                     facts = {"algorithms": source.randrange(32)}
-                    write("time", mode="graph_cold", extents=[1, 1, 1, 1], peer="cublas", sets=3, facts=facts, **fields)
+                    write(
+                        "time",
+                        mode="graph_cold",
+                        extents=[1, 1, 1, 1],
+                        peer="cublas",
+                        sets=3,
+                        facts=facts,
+                        **fields,
+                    )
     (tmp_path / run.CLOCKS).write_text("2000/01/01 00:00:00.000, 1200, 3000, 30, 100.5, 5\n" * 6000)
     assert run.main(["--bundle=x", "--report-only", f"--out={tmp_path}"]) == 0
     files = list(tmp_path.iterdir())
     assert len(files) <= MOST_FILES
     for file in files:
         size = file.stat().st_size
-        assert (size if file.name == run.CLOCKS else size * most / (2 * count)) < MOST_FILE_BYTES, file
+        assert (size if file.name == run.CLOCKS else size * most / (2 * count)) < MOST_FILE_BYTES, (
+            file
+        )
 
 
 def test_clocks_beside_samples(tmp_path: pathlib.Path) -> None:

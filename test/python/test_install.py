@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import ftuner
-
 from handmade import ROOT
 
 tomllib = pytest.importorskip("tomllib")

@@ -8,15 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
-from typing import Any, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ftuner
-
 from scale import SCALE
 
 # On two cores a run of this size takes longer than may pass after a signal.
@@ -139,7 +139,9 @@ def test_waiting_for_another_thread(product: Any, arrays: Any, handler: Any) -> 
         run_forever(product, arrays)
     assert time.monotonic() - begin < 0.3 + SECONDS
     other.join()
-    np.testing.assert_allclose(results[0][::97], a[::97].astype(np.float64) @ b, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(
+        results[0][::97], a[::97].astype(np.float64) @ b, rtol=1e-2, atol=1e-2
+    )
 
 
 def interrupt(
@@ -242,7 +244,15 @@ def test_command_lines(product: Any, tmp_path: Path) -> None:
     rows = 10 * ROWS
     zeros = tmp_path / "zeros.npy"
     np.lib.format.open_memmap(zeros, "w+", np.float32, (rows, WIDTH))
-    command = [sys.executable, "-m", "ftuner", "run", str(source), "--device=h200", "--max-kernels=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "ftuner",
+        "run",
+        str(source),
+        "--device=h200",
+        "--max-kernels=1",
+    ]
     code, words, seconds = interrupt([*command, "--input", f"0={zeros}"], tmp_path)
     assert code == 130 and words == "error: interrupted\n" and seconds < SECONDS
     program = Path(os.environ["FTUNER_HOME"], "bin", "ftuner-run")

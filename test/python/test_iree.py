@@ -12,9 +12,9 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,11 +27,11 @@ from ftuner.frontend.iree import models, toolchain
 pytest.importorskip("iree.compiler")
 torch = pytest.importorskip("torch")
 
-import iree_nets as nets  # noqa: E402
-from commands import run_command  # noqa: E402
-from handmade import ROOT  # noqa: E402
-from models import MATMUL  # noqa: E402
-from scale import SCALE  # noqa: E402
+import iree_nets as nets
+from commands import run_command
+from handmade import ROOT
+from models import MATMUL
+from scale import SCALE
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
@@ -227,9 +227,7 @@ def test_products_over_the_driver(
     """A module for CUDA of products with what follows them, at many sizes."""
     torch.manual_seed(int(rng.integers(2**31)))
     sizes = random_sizes(rng, SIZES, 16, 128)
-    report = check_run(
-        tmp_path, make(), 48, dtype, tolerance, sizes, rng, "cuda", 2, max_kernels=4
-    )
+    report = check_run(tmp_path, make(), 48, dtype, tolerance, sizes, rng, "cuda", 2, max_kernels=4)
     assert report.dispatches == report.ftuner_dispatches == 2
 
 
@@ -281,9 +279,7 @@ PACKS = {"device": "h100", "paths": "simt,mma,wgmma", "pack_weights": True, "max
 
 # The suite has the first: test/Integration/iree_cpu.py runs packed weights by the other.
 @pytest.mark.parametrize(("target", "driver"), DRIVERS if SCALE > 1 else DRIVERS[:1])
-def test_packed_weights(
-    target: str, driver: str, tmp_path: Path, rng: np.random.Generator
-) -> None:
+def test_packed_weights(target: str, driver: str, tmp_path: Path, rng: np.random.Generator) -> None:
     """IREE puts weights in order while it compiles, or when it loads those beside the module."""
     torch.manual_seed(int(rng.integers(2**31)))
     sizes = random_sizes(rng, 5, 4, 48)
@@ -502,7 +498,9 @@ def exports_of(module: Path) -> list[tuple[str, str]]:
     fields = []
     for line in module.read_text().splitlines():
         if '"hal.executable.export"' in line:
-            memory, threads = line.split("workgroup_local_memory = ")[1].split(", workgroup_size = ")
+            memory, threads = line.split("workgroup_local_memory = ")[1].split(
+                ", workgroup_size = "
+            )
             fields.append((memory, threads.split("}>")[0]))
     return fields
 
@@ -547,8 +545,9 @@ def test_ranges_of_exported_programs(tmp_path: Path) -> None:
 
 def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
     """Sizes that nobody declared begin at 1, not at PyTorch's 2; what is declared stays."""
-    from ftuner.frontend.iree import exported
     from iree.compiler import ir
+
+    from ftuner.frontend.iree import exported
 
     dim = torch.export.Dim
     for batch, wanted in ((dim("B", min=1, max=8), "1, max_val = 8"), (dim.AUTO, "1, max_val = 9")):
@@ -603,9 +602,9 @@ func.func @main(%x: !torch.vtensor<[?,32],f32>, %w: !torch.vtensor<[32,64],f32>)
   return %0 : !torch.vtensor<[?,64],f32>
 }
 """
-LINALG = MATMUL.replace(" attributes {ukernel.symbols = {T = #ukernel.range<1 to 16>}}", "").replace(
-    ' {ukernel.shape = ["T", 32]}', ""
-)
+LINALG = MATMUL.replace(
+    " attributes {ukernel.symbols = {T = #ukernel.range<1 to 16>}}", ""
+).replace(' {ukernel.shape = ["T", 32]}', "")
 
 
 @pytest.mark.parametrize(
@@ -623,9 +622,7 @@ def test_dialects(text: str, tmp_path: Path) -> None:
 
 
 # iree_cpu and iree_cuda of test/Integration run products like the others.
-@pytest.mark.parametrize(
-    "name", ["attention", "dense", "projection"][: None if SCALE > 1 else 1]
-)
+@pytest.mark.parametrize("name", ["attention", "dense", "projection"][: None if SCALE > 1 else 1])
 def test_examples(name: str) -> None:
     report = ftuner.iree.compile(
         Path(ROOT, "examples", f"{name}.mlir"), max_kernels=2, require=True
@@ -749,9 +746,7 @@ def run(
     *arguments: Any, given: str | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """The command, with `given` on standard input."""
-    return run_command(
-        "iree", *arguments, given=given, environment=environment, modules=("torch",)
-    )
+    return run_command("iree", *arguments, given=given, environment=environment, modules=("torch",))
 
 
 def script(path: Path, text: str) -> Path:
@@ -829,12 +824,14 @@ def test_no_product(tmp_path: Path) -> None:
 FAKE = 'echo "IREE compiler version {version} @ 0"'
 BAD = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %y : tensor<4xf32>\n}\n"
 # IREE prints this whole module behind its error.
-REFUSED = """
+REFUSED = (
+    """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.custom_call @nothing(%x) : (tensor<4xf32>) -> tensor<4xf32>
-""" + "".join(
-    f"  %{n + 1} = stablehlo.sine %{n} : tensor<4xf32>\n" for n in range(300)
-) + "  return %300 : tensor<4xf32>\n}\n"
+"""
+    + "".join(f"  %{n + 1} = stablehlo.sine %{n} : tensor<4xf32>\n" for n in range(300))
+    + "  return %300 : tensor<4xf32>\n}\n"
+)
 
 
 def test_bad_inputs(matmul: Path, tmp_path: Path) -> None:

@@ -7,25 +7,23 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ftuner
+from commands import run_command
 from ftuner.latency import Launches, fit, model
 from ftuner.latency.measurements.memory_rows import block_of, launches_of_blocks
 from ftuner.latency.measurements.readers import read
 from ftuner.latency.measurements.rows import Devices, MeasurementTable
 from ftuner.latency.measurements.vendor_rows import parse_kernel_name
-
-from commands import run_command
 from handmade import ROOT
 
-TERMS = (
-    "launch issue shared_memory l2 latency block_start tail dram power second_kernel".split()
-)
+TERMS = "launch issue shared_memory l2 latency block_start tail dram power second_kernel".split()
 
 
 def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
@@ -85,7 +83,12 @@ def test_programs_have_fields_of_their_path() -> None:
         fields = model().program_fields(path)
         assert len(set(fields)) == len(fields)
         assert fields[:4] == ("batch", "m", "n", "k")
-    assert model().program_fields("simt")[-8:-4] == ("threads_m", "threads_n", "stages", "vector_width")
+    assert model().program_fields("simt")[-8:-4] == (
+        "threads_m",
+        "threads_n",
+        "stages",
+        "vector_width",
+    )
     optional = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0, "threads_k": 1}
     assert model().program_defaults("simt") == optional
     with pytest.raises(ftuner.Error, match="unknown codegen path 'none': expected one of .*simt"):
@@ -128,7 +131,10 @@ def test_records_leave_out_what_the_other_kind_of_kernel_has() -> None:
     """A stream needs no field of loops, and ignores those that it has."""
     constants = model().start()
     plain = model().predict(streams(stream()), constants)
-    assert model().predict(streams(stream(f16_operations=1e6, loaded_registers=1e6)), constants) == plain
+    assert (
+        model().predict(streams(stream(f16_operations=1e6, loaded_registers=1e6)), constants)
+        == plain
+    )
     assert model().predict(streams(stream(sync_cycles=1e6)), constants) > plain
     with pytest.raises(ftuner.Error, match=r"missing \['l2_bytes'\], unknown \[\]"):
         streams({name: value for name, value in stream().items() if name != "l2_bytes"})
@@ -141,7 +147,9 @@ def test_parts_are_of_one_kind() -> None:
     parts = launches()
     parts.parts[1, :, model().part_fields.index("count")] = 1
     parts.parts[1, 0, model().part_fields.index("is_streaming")] = 1
-    with pytest.raises(ftuner.Error, match="row 1: expected parts that are both streaming, or neither"):
+    with pytest.raises(
+        ftuner.Error, match="row 1: expected parts that are both streaming, or neither"
+    ):
         model().predict(parts, model().start())
 
 
@@ -193,7 +201,11 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × {fields}, but got 1 × 2 × {fields}"),
+        (
+            "parts",
+            lambda x: x[:1],
+            "parts: expected an array of 3 × n × {fields}, but got 1 × 2 × {fields}",
+        ),
         ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × {fields}"),
         ("parts", lambda x: x * np.nan, "row 0: field 'is_streaming': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
@@ -207,7 +219,9 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 )
 def test_wrong_arrays(name: str, change: Any, message: str) -> None:
     changed = dataclasses.replace(launches(), **{name: change(getattr(launches(), name))})
-    with pytest.raises(ftuner.Error, match=message.replace("{fields}", str(len(model().part_fields)))):
+    with pytest.raises(
+        ftuner.Error, match=message.replace("{fields}", str(len(model().part_fields)))
+    ):
         model().predict(changed, model().start())
 
 
@@ -228,7 +242,9 @@ def test_rows_one_after_the_other_are_priced_through_the_library() -> None:
     moved = np.full(1, 1600.0 * 65536)
 
     def time(**fields: float) -> float:
-        found = launches_of_blocks(np.full(1, 1600.0), {**part, **fields}, moved, moved, [figures], np.zeros(1, np.int64))
+        found = launches_of_blocks(
+            np.full(1, 1600.0), {**part, **fields}, moved, moved, [figures], np.zeros(1, np.int64)
+        )
         return float(model().explain(found, model().start())["sm_time"][0])
 
     assert time() == time(row_loop=1, common_bytes=0)
@@ -290,7 +306,13 @@ def test_vectors_are_for_shapes_that_allow_them(change: dict[str, int], is_narro
     )  # fmt: skip
     row.update(change)
     fields = model().program_fields("simt")
-    table = [[{**model().program_defaults("simt"), **row, "vector_width": w}.get(name, 0) for name in fields] for w in (1, 4)]
+    table = [
+        [
+            {**model().program_defaults("simt"), **row, "vector_width": w}.get(name, 0)
+            for name in fields
+        ]
+        for w in (1, 4)
+    ]
     narrow, wide = model().programs("v100", "simt", np.array(table))[0]
     assert np.array_equal(narrow, wide) == is_narrow
 
@@ -346,7 +368,9 @@ def test_types_of_rows(tmp_path: Path) -> None:
     assert l2[0] == l2[1] == 2 * l2[2] == 2 * 2 * 64 * 64
     assert found.is_tensor.all()
     path = write_csv(tmp_path / "b.csv", header.split(), [["f8", "mma", *row]])
-    with pytest.raises(ftuner.Error, match="b.csv:2: column 'type': expected one of f32, tf32, f16"):
+    with pytest.raises(
+        ftuner.Error, match="b.csv:2: column 'type': expected one of f32, tf32, f16"
+    ):
         read([path], Devices(only="a100"))
 
 
@@ -383,9 +407,7 @@ def test_rows_say_their_path(tmp_path: Path) -> None:
         read([path], Devices(only="v100"))
     # A schedule's field has no default.
     columns = [index for index, name in enumerate(FTUNER) if name != "stages"]
-    path = write_csv(
-        tmp_path / "d.csv", [FTUNER[i] for i in columns], [[good[i] for i in columns]]
-    )
+    path = write_csv(tmp_path / "d.csv", [FTUNER[i] for i in columns], [[good[i] for i in columns]])
     with pytest.raises(ftuner.Error, match="d.csv:1: expected a column 'stages'"):
         read([path], Devices(only="v100"))
 
@@ -511,7 +533,9 @@ def test_configurations_that_do_not_differ_count_once(tmp_path: Path) -> None:
 # --- fits ------------------------------------------------------------------------------------
 
 
-def measured(path: Path, rng: np.random.Generator, count: int, noise: float) -> tuple[MeasurementTable, dict]:
+def measured(
+    path: Path, rng: np.random.Generator, count: int, noise: float
+) -> tuple[MeasurementTable, dict]:
     """FTuner rows whose times follow from known constants."""
     lines = programs(rng, count)
     rows = read([write_csv(path, FTUNER, [[*row, 1] for row in lines])], Devices(only="v100"))
@@ -540,9 +564,7 @@ def test_the_prior_weighs_more_with_fewer_rows() -> None:
     assert weights == sorted(weights, reverse=True) and weights[0] == 0.5 and weights[-1] == 0.1
 
 
-def test_calibrate_writes_what_the_compiler_reads(
-    tmp_path: Path, rng: np.random.Generator
-) -> None:
+def test_calibrate_writes_what_the_compiler_reads(tmp_path: Path, rng: np.random.Generator) -> None:
     path, out = tmp_path / "rows.csv", tmp_path / "my.json"
     measured(path, rng, 80, 0.03)
     report, figure = tmp_path / "report.md", tmp_path / "fit.svg"
@@ -601,8 +623,7 @@ def test_wrong_command_lines(
     tmp_path: Path, rng: np.random.Generator, arguments: list[str], code: int, message: str
 ) -> None:
     rows = [
-        ["linear", "v100", 1, 512 + 8 * i, 512, 512, 0.1, "volta_sgemm_64x64_tn"]
-        for i in range(12)
+        ["linear", "v100", 1, 512 + 8 * i, 512, 512, 0.1, "volta_sgemm_64x64_tn"] for i in range(12)
     ]
     path = write_csv(tmp_path / "a.csv", VENDOR, rows)
     result = run("calibrate", path, "-o", tmp_path / "out.json", *arguments)

@@ -67,15 +67,21 @@ def test_a_clean_tree_passes(tmp_path: Path) -> None:
 REFUSED = {
     "an include of a folder above": (
         {"include/FTuner/Device/Device.h": '\n#include "FTuner/Search/Search.h"\n'},
-        ["include/FTuner/Device/Device.h:2: includes FTuner/Search/Search.h: 'Search' (layer search) is above 'Device'"],
+        [
+            "include/FTuner/Device/Device.h:2: includes FTuner/Search/Search.h: 'Search' (layer search) is above 'Device'"
+        ],
     ),
     "a generated header of a folder above": (
         {"lib/Device/Device.cpp": '#include "FTuner/Search/Ops.h.inc"\n'},
-        ["lib/Device/Device.cpp:1: includes FTuner/Search/Ops.h.inc: 'Search' (layer search) is above"],
+        [
+            "lib/Device/Device.cpp:1: includes FTuner/Search/Ops.h.inc: 'Search' (layer search) is above"
+        ],
     ),
     "TableGen, too": (
         {"include/FTuner/Device/Device.td": 'include "FTuner/Search/Search.td"\n'},
-        ["include/FTuner/Device/Device.td:1: includes FTuner/Search/Search.td: 'Search' (layer search) is above"],
+        [
+            "include/FTuner/Device/Device.td:1: includes FTuner/Search/Search.td: 'Search' (layer search) is above"
+        ],
     ),
     "a header by its name alone": (
         {"lib/Device/Device.cpp": '#include "Table.h"\n'},
@@ -83,11 +89,15 @@ REFUSED = {
     ),
     "an include of a folder beside": (
         {"include/FTuner/Workload/Workload.h": "#include <FTuner/Device/Device.h>\n"},
-        ["include/FTuner/Workload/Workload.h:1: includes FTuner/Device/Device.h: 'Device' is beside 'Workload'"],
+        [
+            "include/FTuner/Workload/Workload.h:1: includes FTuner/Device/Device.h: 'Device' is beside 'Workload'"
+        ],
     ),
     "folders of one wildcard": (
         {"lib/Codegen/B/B.cpp": '#include "FTuner/Codegen/A/Layout.h"\n'},
-        ["lib/Codegen/B/B.cpp:1: includes FTuner/Codegen/A/Layout.h: 'Codegen/A' is beside 'Codegen/B'"],
+        [
+            "lib/Codegen/B/B.cpp:1: includes FTuner/Codegen/A/Layout.h: 'Codegen/A' is beside 'Codegen/B'"
+        ],
     ),
     "a private folder": (
         {"lib/Target/Target.cpp": '#include "FTuner/Codegen/A/Layout.h"\n'},
@@ -103,27 +113,42 @@ REFUSED = {
     ),
     "a folder that the table lacks": (
         {"lib/Other/Other.cpp": "", "lib/Codegen/Paths.cpp": ""},
-        ["lib/Other/Other.cpp:1: the folder 'lib/Other' is in no layer", "lib/Codegen/Paths.cpp:1: the folder 'lib/Codegen'"],
+        [
+            "lib/Other/Other.cpp:1: the folder 'lib/Other' is in no layer",
+            "lib/Codegen/Paths.cpp:1: the folder 'lib/Codegen'",
+        ],
     ),
     "a circle of headers": (
-        {"lib/Search/Table.h": '#include "Other.h"\n', "lib/Search/Other.h": '#include "Table.h"\n'},
+        {
+            "lib/Search/Table.h": '#include "Other.h"\n',
+            "lib/Search/Other.h": '#include "Table.h"\n',
+        },
         ["a circle of files: lib/Search/", "lib/Search/Table.h -> lib/Search/Other.h"],
     ),
     "a circle of folders in one line's folder": (
-        {"lib/Search/Table.h": '#include "Deep/Deep.h"\n', "lib/Search/Deep/Deep.h": '#include "FTuner/Search/Search.h"\n'},
+        {
+            "lib/Search/Table.h": '#include "Deep/Deep.h"\n',
+            "lib/Search/Deep/Deep.h": '#include "FTuner/Search/Search.h"\n',
+        },
         ["a circle of folders: Search"],
     ),
     "a header inside a namespace": (
-        {"lib/Search/Search.cpp": 'namespace ftuner {\n#include "FTuner/Search/Passes.h.inc"\n#include "FTuner/Search/Search.h"\n'
-                                  '} // namespace ftuner\n#include "Table.h"\n'},
+        {
+            "lib/Search/Search.cpp": 'namespace ftuner {\n#include "FTuner/Search/Passes.h.inc"\n#include "FTuner/Search/Search.h"\n'
+            '} // namespace ftuner\n#include "Table.h"\n'
+        },
         ["lib/Search/Search.cpp:3: includes FTuner/Search/Search.h inside a namespace"],
     ),
     "a link of a library above": (
-        {"lib/Device/CMakeLists.txt": "ftuner_library(Device Device.cpp\n  # all\n  LINK Search LLVM)\n"},
+        {
+            "lib/Device/CMakeLists.txt": "ftuner_library(Device Device.cpp\n  # all\n  LINK Search LLVM)\n"
+        },
         ["lib/Device/CMakeLists.txt:3: links Search: 'Search' (layer search) is above 'Device'"],
     ),
     "a link by target_link_libraries": (
-        {"lib/Device/CMakeLists.txt": "add_library(Device Device.cpp)\ntarget_link_libraries(Device PUBLIC Search)\n"},
+        {
+            "lib/Device/CMakeLists.txt": "add_library(Device Device.cpp)\ntarget_link_libraries(Device PUBLIC Search)\n"
+        },
         ["lib/Device/CMakeLists.txt:2: links Search: 'Search' (layer search) is above 'Device'"],
     ),
     "a link of a private library above": (
@@ -202,7 +227,12 @@ def test_writes_and_checks_the_table_of_a_page(tmp_path: Path) -> None:
     page.write_text("before\n<!-- layers: begin -->\nold\n<!-- layers: end -->\nbehind\n")
 
     def run(*more: str) -> tuple[int, str]:
-        command = [sys.executable, str(Path(ROOT, "tools", "check_layers.py")), f"--table={table}", f"--page={page}"]
+        command = [
+            sys.executable,
+            str(Path(ROOT, "tools", "check_layers.py")),
+            f"--table={table}",
+            f"--page={page}",
+        ]
         done = subprocess.run([*command, *more], capture_output=True, text=True)
         return done.returncode, done.stderr
 
@@ -211,10 +241,15 @@ def test_writes_and_checks_the_table_of_a_page(tmp_path: Path) -> None:
     assert run("--write") == (0, "")
     assert run() == (0, "")
     text = page.read_text()
-    assert text.startswith("before\n<!-- layers: begin -->\n| layer |") and text.endswith("<!-- layers: end -->\nbehind\n")
+    assert text.startswith("before\n<!-- layers: begin -->\n| layer |") and text.endswith(
+        "<!-- layers: end -->\nbehind\n"
+    )
     assert "| facts | `Device`, `Workload` | Both of them. | without `mlir/` |\n" in text
     assert "| paths | `Codegen/*` |  | private |\n" in text
-    assert "| passes | `Passes` |  | without `x/`, private, and for `Codegen/A` and `Codegen/B` |\n" in text
+    assert (
+        "| passes | `Passes` |  | without `x/`, private, and for `Codegen/A` and `Codegen/B` |\n"
+        in text
+    )
     page.write_text("no marks\n")
     status, message = run("--write")
     assert status == 1 and "expected '<!-- layers: begin -->'" in message
@@ -240,26 +275,47 @@ HARDWARE_TREE = {
     "changes, expected",
     [
         ({}, []),
-        ({"lib/Search/Search.cpp": "\nint isSIMT;\n"}, ["lib/Search/Search.cpp:2: 'int isSIMT;' names the path 'simt'"]),
-        ({"python/ftuner/a.py": "'simt'\n"}, ["python/ftuner/a.py:1: ''simt'' names the path 'simt'"]),
-        ({"tools/Simtools.h": ""}, ["tools/Simtools.h:1: the name of the path 'simt' is in a file's name"]),
         (
-            {"include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\nB(simt)\n"},
+            {"lib/Search/Search.cpp": "\nint isSIMT;\n"},
+            ["lib/Search/Search.cpp:2: 'int isSIMT;' names the path 'simt'"],
+        ),
+        (
+            {"python/ftuner/a.py": "'simt'\n"},
+            ["python/ftuner/a.py:1: ''simt'' names the path 'simt'"],
+        ),
+        (
+            {"tools/Simtools.h": ""},
+            ["tools/Simtools.h:1: the name of the path 'simt' is in a file's name"],
+        ),
+        (
+            {
+                "include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\nB(simt)\n"
+            },
             ["CodegenPaths.def:2: 'B(simt)' is another line of a .def"],
         ),
-        ({"lib/Target/CMakeLists.txt": "LINK FTunerSimt\n"}, ["is another line of a CMakeLists.txt"]),
         (
-            {"include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\nFTUNER_CODEGEN_PATH(other, Open)\n"},
+            {"lib/Target/CMakeLists.txt": "LINK FTunerSimt\n"},
+            ["is another line of a CMakeLists.txt"],
+        ),
+        (
+            {
+                "include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\nFTUNER_CODEGEN_PATH(other, Open)\n"
+            },
             ["lib/Codegen/Other:1: no folder of the path 'other'"],
         ),
-        ({"include/FTuner/Codegen/CodegenPaths.def": ""}, ["CodegenPaths.def:1: no path is listed"]),
+        (
+            {"include/FTuner/Codegen/CodegenPaths.def": ""},
+            ["CodegenPaths.def:1: no path is listed"],
+        ),
         (
             {"python/ftuner/cli/checking.py": ""},
             ["python/ftuner/cli/checking.py:1: nothing needs the exception for '--paths wgmma'"],
         ),
     ],
 )
-def test_paths_are_named_in_their_folders_alone(tmp_path: Path, changes: dict[str, str], expected: list[str]) -> None:
+def test_paths_are_named_in_their_folders_alone(
+    tmp_path: Path, changes: dict[str, str], expected: list[str]
+) -> None:
     check_path_names(tmp_path, {**PATH_TREE, **changes}, expected)
 
 
@@ -267,14 +323,32 @@ def test_paths_are_named_in_their_folders_alone(tmp_path: Path, changes: dict[st
     "changes, expected",
     [
         ({}, []),
-        ({"lib/Search/A.cpp": "auto &m = mmaModel();\n"}, ["lib/Search/A.cpp:1: 'auto &m = mmaModel();' names the path 'mma'"]),
-        ({"lib/Search/A.cpp": "x.MmaLayout\n"}, ["lib/Search/A.cpp:1: 'x.MmaLayout' names the path 'mma'"]),
+        (
+            {"lib/Search/A.cpp": "auto &m = mmaModel();\n"},
+            ["lib/Search/A.cpp:1: 'auto &m = mmaModel();' names the path 'mma'"],
+        ),
+        (
+            {"lib/Search/A.cpp": "x.MmaLayout\n"},
+            ["lib/Search/A.cpp:1: 'x.MmaLayout' names the path 'mma'"],
+        ),
         ({"python/ftuner/a.py": "'mma'\n"}, ["python/ftuner/a.py:1: ''mma'' names the path 'mma'"]),
-        ({"python/ftuner/a.py": "paths=simt,mma\n"}, ["python/ftuner/a.py:1: 'paths=simt,mma' names the path 'mma'"]),
-        ({"lib/Search/A.cpp": "#ukernel.mma<\n"}, ["lib/Search/A.cpp:1: '#ukernel.mma<' names the path 'mma'"]),
-        ({"lib/Search/MmaRules.h": ""}, ["lib/Search/MmaRules.h:1: the name of the path 'mma' is in a file's name"]),
+        (
+            {"python/ftuner/a.py": "paths=simt,mma\n"},
+            ["python/ftuner/a.py:1: 'paths=simt,mma' names the path 'mma'"],
+        ),
+        (
+            {"lib/Search/A.cpp": "#ukernel.mma<\n"},
+            ["lib/Search/A.cpp:1: '#ukernel.mma<' names the path 'mma'"],
+        ),
+        (
+            {"lib/Search/MmaRules.h": ""},
+            ["lib/Search/MmaRules.h:1: the name of the path 'mma' is in a file's name"],
+        ),
         ({"lib/Search/Summary.h": ""}, []),
-        ({"lib/Target/CMakeLists.txt": "add_subdirectory(Mma)\n"}, ["is another line of a CMakeLists.txt"]),
+        (
+            {"lib/Target/CMakeLists.txt": "add_subdirectory(Mma)\n"},
+            ["is another line of a CMakeLists.txt"],
+        ),
     ],
 )
 def test_names_of_instructions_mean_a_path_in_few_places(

@@ -28,7 +28,17 @@ from ftuner.learned import encoding, labels
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import boosted, checkpoint, dataset, kinds, moments, network, sampling, training, transfer  # noqa: E402
+from ftuner.learned import (
+    boosted,
+    checkpoint,
+    dataset,
+    kinds,
+    moments,
+    network,
+    sampling,
+    training,
+    transfer,
+)
 
 
 def test_positions_are_sines_and_cosines() -> None:
@@ -41,10 +51,13 @@ def test_positions_are_sines_and_cosines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "wanted"), [([0.0, 0.5, 1.0], 0.104167), ([0.0, 0.25, 1.0], 0.225172), ([0.0, 1.0], 0.0)]
+    ("target", "wanted"),
+    [([0.0, 0.5, 1.0], 0.104167), ([0.0, 0.25, 1.0], 0.225172), ([0.0, 1.0], 0.0)],
 )
 def test_central_moments_of_samples(target: list[float], wanted: float) -> None:
-    of = moments.central_moment_discrepancy(torch.tensor([[0.0], [1.0]]), torch.tensor(target)[:, None])
+    of = moments.central_moment_discrepancy(
+        torch.tensor([[0.0], [1.0]]), torch.tensor(target)[:, None]
+    )
     assert float(of) == pytest.approx(wanted, abs=1e-6)
 
 
@@ -153,11 +166,14 @@ def write_rows(path: Path, factor: float, shapes: int = 10) -> str:
                     threads_n=threads_n, stages=2, vector_width=4, batch=1, reduce_split=1,
                 )  # fmt: skip
                 record = {**model().program_defaults("simt"), **row}
-                programs = np.array([[record.get(name, 0) for name in model().program_fields("simt")]])
+                programs = np.array(
+                    [[record.get(name, 0) for name in model().program_fields("simt")]]
+                )
                 parts, grids = model().programs(device, "simt", programs)
                 figures = np.array([[*model().device(device)[1].values()]])
                 (time,) = model().predict(
-                    Launches(figures, np.zeros(1, int), parts, grids), model().default_calibration(device)
+                    Launches(figures, np.zeros(1, int), parts, grids),
+                    model().default_calibration(device),
                 )
                 us = time * (factor if block_k == 8 else 1)
                 rows.append(dict(row, device=device, path="simt", us=us, fold=shape % 10))
@@ -181,7 +197,17 @@ def learn(*arguments: str, code: int = 0) -> str:
 def test_a_correction_learns_what_the_latency_model_lacks(tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "rows.csv", factor=1.5, shapes=40)
     file = str(tmp_path / "a.predictor")
-    command = ["train", rows, "-o", file, "--hold-out=0,1,2", "--correct", "--epochs=25", "--batch=32", "--json"]
+    command = [
+        "train",
+        rows,
+        "-o",
+        file,
+        "--hold-out=0,1,2",
+        "--correct",
+        "--epochs=25",
+        "--batch=32",
+        "--json",
+    ]
     found = json.loads(learn(*command))
     # A quarter of the programs is off by a third.
     assert found["held out, by latency"]["mean"] == pytest.approx((1 / 3) / 4, rel=1e-6)
@@ -200,7 +226,9 @@ def test_one_seed_gives_one_predictor(tmp_path: Path) -> None:
     files = []
     for seed in (5, 5, 6):
         files.append(tmp_path / str(len(files)))
-        training.train(data, network.SMALL, training.Options(epochs=2, seed=seed)).save(str(files[-1]))
+        training.train(data, network.SMALL, training.Options(epochs=2, seed=seed)).save(
+            str(files[-1])
+        )
     contents = [file.read_bytes() for file in files]
     assert contents[0] == contents[1] != contents[2]
 
@@ -219,7 +247,9 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
     none = tmp_path / "none"
     none.write_bytes(b'{"format": "other", "version": 1}\n')
     cases = {
-        str(none): "is no predictor: expected ftuner-predictor or ftuner-predictor-no-structure of version 2",
+        str(
+            none
+        ): "is no predictor: expected ftuner-predictor or ftuner-predictor-no-structure of version 2",
         rows: "is no predictor",
         "/nowhere": "cannot read '/nowhere'",
     }
@@ -239,9 +269,13 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
     error = learn("train", str(header), "-o", str(target), code=1)
     assert f"{header}: expected rows, but there is only a header" in error
     for option in ("--loss=both", "--epochs=3", "--size=small", "--no-positions", "--batch=8"):
-        error = learn("train", rows, "-o", str(target), "--predictor-kind=boosted-trees", option, code=2)
+        error = learn(
+            "train", rows, "-o", str(target), "--predictor-kind=boosted-trees", option, code=2
+        )
         assert option.split("=")[0] in error and "no effect on 'boosted-trees'" in error
-    error = learn("train", rows, "-o", str(target), "--predictor-kind=no-structure", "--no-positions", code=2)
+    error = learn(
+        "train", rows, "-o", str(target), "--predictor-kind=no-structure", "--no-positions", code=2
+    )
     assert "no effect on 'no-structure'" in error and not target.exists()
 
 
@@ -270,7 +304,9 @@ def test_batches_have_two_programs_at_least() -> None:
 
 
 def test_a_lone_last_row_is_trained_on(tmp_path: Path) -> None:
-    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=5)], Devices()).select(np.arange(33))
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=5)], Devices()).select(
+        np.arange(33)
+    )
     trained = training.train(data, network.SMALL, training.Options(epochs=2, batch=32))
     tuned = training.finetune(trained, data, None, data, training.Tuning(epochs=2, batch=32))
     for one in (trained, tuned):
@@ -280,9 +316,14 @@ def test_a_lone_last_row_is_trained_on(tmp_path: Path) -> None:
 
 def test_corrections_are_of_what_latency_predicts(tmp_path: Path) -> None:
     data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=6)], Devices())
-    lacks = dataclasses.replace(data, predicted=np.where(np.arange(len(data)) % 4 == 1, np.nan, data.predicted))
+    lacks = dataclasses.replace(
+        data, predicted=np.where(np.arange(len(data)) % 4 == 1, np.nan, data.predicted)
+    )
     few = training.Options(epochs=1, batch=16, corrects=True)
-    trained, trees = training.train(data, network.SMALL, few), boosted.train(data, corrects=True, rounds=2)
+    trained, trees = (
+        training.train(data, network.SMALL, few),
+        boosted.train(data, corrects=True, rounds=2),
+    )
     tuning = training.Tuning(epochs=1, batch=16)
     message = r"it has none for 12 of 48 \(rows of ftuner\)"
     for run in (
@@ -311,26 +352,49 @@ def test_reports_have_no_times_that_latency_does_not_predict(tmp_path: Path) -> 
     dataclasses.replace(data, predicted=np.where(is_known, data.predicted, np.nan)).save(rows)
     command = ["train", rows, "-o", file, "--predictor-kind=boosted-trees", "--hold-out=0"]
     found = json.loads(learn(*command, "--json"), parse_constant=pytest.fail)
-    assert found["held out"]["programs"] == 8 and found["held out, by latency"]["programs"] == int(is_known[data.fold == 0].sum())
-    found = json.loads(learn("evaluate", rows, f"--predictor={file}", "--by=device", "--json"), parse_constant=pytest.fail)
+    assert found["held out"]["programs"] == 8 and found["held out, by latency"]["programs"] == int(
+        is_known[data.fold == 0].sum()
+    )
+    found = json.loads(
+        learn("evaluate", rows, f"--predictor={file}", "--by=device", "--json"),
+        parse_constant=pytest.fail,
+    )
     assert found["latency"]["programs"] == found["latency, v100"]["programs"] == int(is_known.sum())
     assert found["predictor, a100"]["programs"] == 40 and "latency, a100" not in found
     dataclasses.replace(data, predicted=np.full(len(data), np.nan)).save(rows)
-    assert "held out, by latency" not in json.loads(learn(*command, "--json"), parse_constant=pytest.fail)
+    assert "held out, by latency" not in json.loads(
+        learn(*command, "--json"), parse_constant=pytest.fail
+    )
 
 
 @pytest.mark.parametrize("kind", ["cdmpp", "no-structure", "boosted-trees"])
 def test_each_kind_is_judged_by_folds_that_are_held_out(tmp_path: Path, kind: str) -> None:
     rows, file = write_rows(tmp_path / "rows.csv", factor=1.5), tmp_path / "predictor"
     epochs = [] if kind == "boosted-trees" else ["--epochs=1"]
-    found = json.loads(learn("train", rows, "-o", str(file), f"--predictor-kind={kind}", "--hold-out=0", "--json", *epochs))
+    found = json.loads(
+        learn(
+            "train",
+            rows,
+            "-o",
+            str(file),
+            f"--predictor-kind={kind}",
+            "--hold-out=0",
+            "--json",
+            *epochs,
+        )
+    )
     assert found["held out"]["programs"] == found["held out, by latency"]["programs"] == 8
     loaded = kinds.load(file)
     assert loaded.provenance is not None and loaded.provenance.devices == {"a100": 36, "v100": 36}
-    assert {name: of.rows for name, of in loaded.provenance.deviations.items()} == {"a100": 4, "v100": 4}
+    assert {name: of.rows for name, of in loaded.provenance.deviations.items()} == {
+        "a100": 4,
+        "v100": 4,
+    }
 
 
-def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_experiments_are_those_of_their_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = Path(__file__).parents[2] / "benchmarks" / "cpu" / "cdmpp_experiments.py"
     monkeypatch.syspath_prepend(str(path.parent))
     spec = importlib.util.spec_from_file_location("cdmpp_experiments", path)
@@ -341,7 +405,9 @@ def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkey
     ran = []
 
     def study_of(epochs: int, scale: float = 1.0, commit: str = "first") -> Any:
-        study = experiments.Study(argparse.Namespace(data=".", state=str(tmp_path), scale=scale, epochs=epochs))
+        study = experiments.Study(
+            argparse.Namespace(data=".", state=str(tmp_path), scale=scale, epochs=epochs)
+        )
         study.commit = commit
 
         def mean_of(card: str) -> dict[str, Any]:
@@ -365,17 +431,30 @@ def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkey
 
 def test_synthetic_rows_are_told(tmp_path: Path) -> None:
     data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=6)], Devices())
-    kind = np.where((data.device_names.index("v100") == data.device) | (np.arange(len(data)) < 2), "synthetic", "measured")
+    kind = np.where(
+        (data.device_names.index("v100") == data.device) | (np.arange(len(data)) < 2),
+        "synthetic",
+        "measured",
+    )
     rows, file = str(tmp_path / "rows.dataset"), str(tmp_path / "trees")
     mixed = dataclasses.replace(data, kind=kind)
     mixed.save(rows)
     count = int((kind == "synthetic").sum())
-    for command in (["train", rows, "-o", file, "--predictor-kind=boosted-trees"], ["evaluate", rows, f"--predictor={file}"]):
+    for command in (
+        ["train", rows, "-o", file, "--predictor-kind=boosted-trees"],
+        ["evaluate", rows, f"--predictor={file}"],
+    ):
         result = run_command("learn", *command, environment={"OMP_NUM_THREADS": "1"})
         assert result.returncode == 0
-        assert f"{count} of 48 rows are synthetic: their times are predictions of the latency model" in result.stderr
+        assert (
+            f"{count} of 48 rows are synthetic: their times are predictions of the latency model"
+            in result.stderr
+        )
     loaded = kinds.load(file)
-    assert loaded.provenance is not None and loaded.provenance.devices == {"a100": 48 - count, "v100": 0}
+    assert loaded.provenance is not None and loaded.provenance.devices == {
+        "a100": 48 - count,
+        "v100": 0,
+    }
 
 
 def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
@@ -385,7 +464,9 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
 
     def trained(name: str, stop: bool, kept: bool) -> bytes:
         of = checkpoint.Checkpoint(path, mark, seconds=0) if kept else None
-        training.train(data, network.SMALL, options, stop=lambda: stop, checkpoint=of).save(str(tmp_path / name))
+        training.train(data, network.SMALL, options, stop=lambda: stop, checkpoint=of).save(
+            str(tmp_path / name)
+        )
         return (tmp_path / name).read_bytes()
 
     whole = trained("whole", stop=False, kept=False)
@@ -408,7 +489,9 @@ def test_batch_norm_settles_on_rare_numbers_of_statements(tmp_path: Path) -> Non
     data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=8)], Devices())
     for row in (1, 30):
         (tree,) = data.trees[row]
-        data.trees[row] = [dataclasses.replace(tree, ordering=tree.ordering[:-1], features=tree.features[:-1])]
+        data.trees[row] = [
+            dataclasses.replace(tree, ordering=tree.ordering[:-1], features=tree.features[:-1])
+        ]
     trained = training.train(data, network.SMALL, training.Options(epochs=10, batch=16, rate=6e-4))
     settled = trained.latents(data)
     packed = trained.pack(data)
@@ -424,7 +507,11 @@ def test_latent_vectors_of_a_target_become_like_the_source(tmp_path: Path) -> No
     trained = training.train(source, network.SMALL, training.Options(epochs=4, batch=32, rate=6e-4))
 
     def apart(of: training.Trained) -> float:
-        return float(training.discrepancy(torch.from_numpy(of.latents(source)), torch.from_numpy(of.latents(target))))
+        return float(
+            training.discrepancy(
+                torch.from_numpy(of.latents(source)), torch.from_numpy(of.latents(target))
+            )
+        )
 
     before = trained.latents(source)
     settings = training.Tuning(epochs=12, batch=32, target_batch=64)
@@ -450,7 +537,9 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
     library = HistGradientBoostingRegressor(max_iter=40, early_stopping=False, random_state=0)
     library.fit(rows, trained.labels.forward(data.microseconds))
     loaded = kinds.load(tmp_path / "trees")
-    assert loaded.predict(data) == pytest.approx(trained.labels.backward(library.predict(rows)), rel=1e-5)
+    assert loaded.predict(data) == pytest.approx(
+        trained.labels.backward(library.predict(rows)), rel=1e-5
+    )
     line, content = (tmp_path / "trees").read_bytes().split(b"\n", 1)
     header = json.loads(line)
     first = 0
@@ -461,7 +550,10 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
     else:
         pytest.fail("expected an array 'nodes'")
     # The first node leads to itself, which would never end, or reads what is no input.
-    for field, value, message in ((2, 0, "children come behind"), (0, rows.shape[1], f"expected nodes of {rows.shape[1]} features")):
+    for field, value, message in (
+        (2, 0, "children come behind"),
+        (0, rows.shape[1], f"expected nodes of {rows.shape[1]} features"),
+    ):
         blob = bytearray(content)
         blob[first + 4 * field : first + 4 * field + 4] = np.float32(value).tobytes()
         header["sha256"] = hashlib.sha256(blob).hexdigest()
@@ -484,15 +576,22 @@ def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
     def error(predictor: boosted.BoostedTrees) -> float:
         return float(np.abs(predictor.predict(judged) / judged.microseconds - 1).mean())
 
-    pooled = boosted.train(dataset.Dataset.concatenate([source, *[tasks] * transfer.WEIGHT]), labels=trained.labels)
+    pooled = boosted.train(
+        dataset.Dataset.concatenate([source, *[tasks] * transfer.WEIGHT]), labels=trained.labels
+    )
     assert error(tuned) < 0.8 * error(pooled) < 0.8 * error(trained)
     # Of the source it says what the pooled trees do, and its file says the same.
     assert (tuned.predict(source) == pooled.predict(source)).all()
     tuned.save(str(tmp_path / "tuned"))
     assert (kinds.load(tmp_path / "tuned").predict(data) == tuned.predict(data)).all()
-    assert tuned.provenance is not None and tuned.provenance.devices == {"v100": len(source), "a100": len(tasks)}
+    assert tuned.provenance is not None and tuned.provenance.devices == {
+        "v100": len(source),
+        "a100": len(tasks),
+    }
     # One program is enough, and devices with the same figures are not told apart.
-    assert np.isfinite(transfer.tune(trained, source, tasks.select(np.arange(len(tasks)) < 1)).predict(judged)).all()
+    assert np.isfinite(
+        transfer.tune(trained, source, tasks.select(np.arange(len(tasks)) < 1)).predict(judged)
+    ).all()
     vectors = np.stack([data.device_vectors[data.device_names.index("v100")]] * 2)
     twins = [dataclasses.replace(of, device_vectors=vectors) for of in (source, tasks)]
     with pytest.raises(ftuner.Error, match="figures that tell the device 'a100' from 'v100'"):
@@ -503,13 +602,17 @@ def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
         transfer.tune(boosted.train(source, "quantile", rounds=2), source, tasks)
     # Times far beyond the source's are not cut off.
     slow = dataclasses.replace(tasks, microseconds=1e4 * tasks.microseconds)
-    assert np.median(transfer.tune(trained, source, slow).predict(slow) / slow.microseconds) == pytest.approx(1, rel=0.3)
+    assert np.median(
+        transfer.tune(trained, source, slow).predict(slow) / slow.microseconds
+    ) == pytest.approx(1, rel=0.3)
 
 
 def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
     data = dataset.read([write_rows(tmp_path / "rows.csv", factor=2, shapes=20)], Devices())
     names = ["v100", "a100", "like the a100"]
-    vectors = np.stack([data.device_vectors[data.device_names.index(name)] for name in ("v100", "a100", "a100")])
+    vectors = np.stack(
+        [data.device_vectors[data.device_names.index(name)] for name in ("v100", "a100", "a100")]
+    )
     # As two cards of one maker have: the same number of SMs.
     vectors[2, 1:] += 0.25
     source = data.select(data.device == data.device_names.index("v100"))
@@ -525,19 +628,30 @@ def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
     trained = boosted.train(known, rounds=40)
     one = transfer.tune(trained, known, first.select(few))
     pooled = boosted.train(
-        dataset.Dataset.concatenate([known, *[first.select(few)] * transfer.WEIGHT]), labels=one.labels
+        dataset.Dataset.concatenate([known, *[first.select(few)] * transfer.WEIGHT]),
+        labels=one.labels,
     )
     # A device that nobody measured is not taken for one that has some of its figures.
     assert (one.predict(second) == pooled.predict(second)).all()
     assert (one.predict(first) != pooled.predict(first)).any()
-    both = transfer.tune(trained, known, dataset.Dataset.concatenate([first.select(few), second.select(few)]))
+    both = transfer.tune(
+        trained, known, dataset.Dataset.concatenate([first.select(few), second.select(few)])
+    )
     for judged in (known, first, second):
         assert np.abs(both.predict(judged) / judged.microseconds - 1).mean() < 0.2
-    assert both.provenance is not None and both.provenance.devices == {"v100": len(source), "a100": 32, "like the a100": 32}
+    assert both.provenance is not None and both.provenance.devices == {
+        "v100": len(source),
+        "a100": 32,
+        "like the a100": 32,
+    }
     # Tuned again, what is known of the first device has to be among the rows.
-    with pytest.raises(ftuner.Error, match="each device of the predictor, but there are none on a100"):
+    with pytest.raises(
+        ftuner.Error, match="each device of the predictor, but there are none on a100"
+    ):
         transfer.tune(one, known, second.select(few))
-    again = transfer.tune(one, dataset.Dataset.concatenate([known, first.select(few)]), second.select(few))
+    again = transfer.tune(
+        one, dataset.Dataset.concatenate([known, first.select(few)]), second.select(few)
+    )
     assert again.provenance is not None and again.provenance.devices == both.provenance.devices
     for judged in (known, first, second):
         assert np.abs(again.predict(judged) / judged.microseconds - 1).mean() < 0.2
@@ -571,27 +685,67 @@ def test_commands_tune_and_sample(tmp_path: Path) -> None:
     # All programs of three shapes.
     assert len(sampled) == 12 and len({(row["m"], row["n"], row["k"]) for row in sampled}) == 3
     measured = {(row["m"], row["n"], row["k"]) for row in sampled}
-    known = [row for row in every if row["device"] == "a100" and (row["m"], row["n"], row["k"]) in measured]
-    assert learn("sample", empty, "--tasks=3", "--by=latents", f"--predictor={first}").count("\n") == 13
+    known = [
+        row
+        for row in every
+        if row["device"] == "a100" and (row["m"], row["n"], row["k"]) in measured
+    ]
+    assert (
+        learn("sample", empty, "--tasks=3", "--by=latents", f"--predictor={first}").count("\n")
+        == 13
+    )
     labelled = write("labelled.csv", known)
-    command = ["finetune", first, f"--source={source}", f"--target={empty}", f"--tasks={labelled}", "-o", second]
+    command = [
+        "finetune",
+        first,
+        f"--source={source}",
+        f"--target={empty}",
+        f"--tasks={labelled}",
+        "-o",
+        second,
+    ]
     found = json.loads(learn(*command, "--epochs=6", "--json"))
-    assert found["tasks, after"]["mean"] < found["tasks, before"]["mean"] and found["tasks, after"]["programs"] == 12
+    assert (
+        found["tasks, after"]["mean"] < found["tasks, before"]["mean"]
+        and found["tasks, after"]["programs"] == 12
+    )
     assert not list(tmp_path.glob("*.checkpoint"))
     learn("train", rows, "-o", str(tmp_path / "trees"), "--predictor-kind=boosted-trees")
-    text = learn("evaluate", rows, f"--predictor={second}", f"--predictor={tmp_path / 'trees'}", "--by=device")
+    text = learn(
+        "evaluate",
+        rows,
+        f"--predictor={second}",
+        f"--predictor={tmp_path / 'trees'}",
+        "--by=device",
+    )
     assert "latency, a100" in text and f"{second}, v100" in text
     # Trees of the source, tuned by the same tasks.
     old, new = str(tmp_path / "old.trees"), str(tmp_path / "new.trees")
     learn("train", source, "-o", old, "--predictor-kind=boosted-trees")
-    found = json.loads(learn("finetune", old, f"--source={source}", f"--tasks={labelled}", "-o", new, "--json"))
-    assert found["tasks, after"]["mean"] < found["tasks, before"]["mean"] and found["tasks, after"]["programs"] == 12
-    # Wrong ways to ask.
-    assert "--target: expected a network" in learn("finetune", str(tmp_path / "trees"), *command[2:], code=2)
-    assert "--epochs: expected a network" in learn(
-        "finetune", str(tmp_path / "trees"), f"--source={source}", f"--tasks={labelled}", "-o", second, "--epochs=3", code=2
+    found = json.loads(
+        learn("finetune", old, f"--source={source}", f"--tasks={labelled}", "-o", new, "--json")
     )
-    assert "--target, --tasks" in learn("finetune", first, f"--source={source}", "-o", second, code=2)
+    assert (
+        found["tasks, after"]["mean"] < found["tasks, before"]["mean"]
+        and found["tasks, after"]["programs"] == 12
+    )
+    # Wrong ways to ask.
+    assert "--target: expected a network" in learn(
+        "finetune", str(tmp_path / "trees"), *command[2:], code=2
+    )
+    assert "--epochs: expected a network" in learn(
+        "finetune",
+        str(tmp_path / "trees"),
+        f"--source={source}",
+        f"--tasks={labelled}",
+        "-o",
+        second,
+        "--epochs=3",
+        code=2,
+    )
+    assert "--target, --tasks" in learn(
+        "finetune", first, f"--source={source}", "-o", second, code=2
+    )
     assert "at most 12" in learn("sample", target, "--tasks=13", code=1)
     assert "--predictor with --by=latents" in learn("sample", target, "--by=latents", code=2)
     assert "us are missing" in learn("train", target, "-o", second, code=1)

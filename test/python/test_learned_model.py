@@ -16,7 +16,7 @@ from ftuner.latency.model import model
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import boosted, dataset, labels, network, provenance, training, transfer  # noqa: E402
+from ftuner.learned import boosted, dataset, labels, network, provenance, training, transfer
 
 SOURCE = """\
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 4>}} {
@@ -35,7 +35,9 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 4>}} {
 
 def explained(*arguments: str, code: int = 0) -> str:
     """What `ftuner explain` printed, or its errors."""
-    result = run_command("explain", "p.mlir", "--device=h200", "--cost-model=learned", "--json", *arguments)
+    result = run_command(
+        "explain", "p.mlir", "--device=h200", "--cost-model=learned", "--json", *arguments
+    )
     assert result.returncode == code, result.stderr
     return result.stderr if code else result.stdout
 
@@ -58,10 +60,14 @@ def records(count: int) -> np.ndarray:
 def programs(count: int) -> tuple[dataset.Dataset, np.ndarray]:
     rows = records(count)
     trees = model().trees("h200", "simt", rows)
-    vectors = np.stack([dataset.device_vector(model().device(name)[1]) for name in ("h200", "v100")])
+    vectors = np.stack(
+        [dataset.device_vector(model().device(name)[1]) for name in ("h200", "v100")]
+    )
     rng = np.random.default_rng(1)
     golden = provenance.Golden(trees, np.repeat(vectors[:1], count, 0)).dataset()
-    times = np.array([10.0 + sum(tree.blocks for tree in of) for of in trees]) * rng.uniform(0.8, 1.2, count)
+    times = np.array([10.0 + sum(tree.blocks for tree in of) for of in trees]) * rng.uniform(
+        0.8, 1.2, count
+    )
     return (
         dataclasses.replace(
             golden,
@@ -82,8 +88,12 @@ def programs(count: int) -> tuple[dataset.Dataset, np.ndarray]:
 def test_the_compiler_equals_pytorch(tmp_path: Path, combine: str, transform: str) -> None:
     data, rows = programs(30)
     corrects = transform in ("none", "quantile")
-    size = dataclasses.replace(network.SMALL, combine=combine, width=32, layers=1, embedding=(24,), decoder=(16, 8))
-    options = training.Options(epochs=2, transform=transform, corrects=corrects, positions=combine != "sum", rate=1e-3)
+    size = dataclasses.replace(
+        network.SMALL, combine=combine, width=32, layers=1, embedding=(24,), decoder=(16, 8)
+    )
+    options = training.Options(
+        epochs=2, transform=transform, corrects=corrects, positions=combine != "sum", rate=1e-3
+    )
     trained = training.train(data, size, options)
     path = str(tmp_path / "a.predictor")
     trained.save(path)
@@ -94,7 +104,9 @@ def test_the_compiler_equals_pytorch(tmp_path: Path, combine: str, transform: st
         values, is_ratio = model().learned(path, name, "simt", rows)
         of = data.device == card
         assert is_ratio == corrects
-        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(wanted[of], rel=1e-4)
+        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(
+            wanted[of], rel=1e-4
+        )
 
 
 @pytest.mark.parametrize("transform", labels.KINDS)
@@ -109,7 +121,9 @@ def test_the_compiler_equals_boosted_trees(tmp_path: Path, transform: str, corre
         values, is_ratio = model().learned(path, name, "simt", rows)
         of = data.device == card
         assert is_ratio == corrects
-        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(wanted[of], rel=1e-6)
+        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(
+            wanted[of], rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("corrects", [False, True])
@@ -120,9 +134,13 @@ def test_the_compiler_equals_trees_tuned_for_a_device(tmp_path: Path, corrects: 
     transfer.tune(trained, source, own).save(str(tmp_path / "tuned.trees"))
     tuned = boosted.BoostedTrees.load(tmp_path / "tuned.trees")
     # Golden programs are of both devices.
-    assert tuned.provenance is not None and len(np.unique(tuned.provenance.golden.device, axis=0)) == 2
+    assert (
+        tuned.provenance is not None and len(np.unique(tuned.provenance.golden.device, axis=0)) == 2
+    )
     for card, name in enumerate(data.device_names):
-        everything = dataclasses.replace(data, device=np.full(len(data), card), predicted=np.ones(len(data)))
+        everything = dataclasses.replace(
+            data, device=np.full(len(data), card), predicted=np.ones(len(data))
+        )
         values, _ = model().learned(tmp_path / "tuned.trees", name, "simt", rows)
         assert values == pytest.approx(tuned.predict(everything), rel=1e-6)
         assert len(np.unique(values)) > 2
@@ -130,7 +148,9 @@ def test_the_compiler_equals_trees_tuned_for_a_device(tmp_path: Path, corrects: 
 
 def test_programs_unlike_those_of_the_training_are_unknown(tmp_path: Path) -> None:
     data, rows = programs(12)
-    training.train(data, network.SMALL, training.Options(epochs=1)).save(str(tmp_path / "a.predictor"))
+    training.train(data, network.SMALL, training.Options(epochs=1)).save(
+        str(tmp_path / "a.predictor")
+    )
     fields = list(model().program_fields("simt"))
     rows[3, [fields.index(name) for name in ("m", "n", "k")]] = 1 << 20
     values, _ = model().learned(tmp_path / "a.predictor", "h200", "simt", rows)
@@ -159,7 +179,9 @@ def test_a_tuned_predictor_was_trained_on_more(tmp_path: Path) -> None:
 
 def test_the_search_takes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, _ = programs(12)
-    training.train(data, network.SMALL, training.Options(epochs=1, corrects=True)).save(str(tmp_path / "a.predictor"))
+    training.train(data, network.SMALL, training.Options(epochs=1, corrects=True)).save(
+        str(tmp_path / "a.predictor")
+    )
     (tmp_path / "p.mlir").write_text(SOURCE)
     # Relative to the caller's folder.
     monkeypatch.chdir(tmp_path)
@@ -173,7 +195,10 @@ def test_the_search_takes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert program["predicted_us"] == pytest.approx(latency + terms["correction"], rel=1e-3)
     assert found["calibration"] != builtin["calibration"]
     (tmp_path / "b.predictor").write_bytes((tmp_path / "a.predictor").read_bytes()[:-8])
-    for name, message in {"b.predictor": "it ends within array", "c.predictor": "cannot read predictor"}.items():
+    for name, message in {
+        "b.predictor": "it ends within array",
+        "c.predictor": "cannot read predictor",
+    }.items():
         error = explained(f"--learned-model={name}", code=1)
         assert "option --learned-model" in error and message in error
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import ftuner
+from commands import run_command
 from ftuner.describe.measured import read_bandwidths, with_measured
 from ftuner.errors import Error
-
-from commands import run_command
 from handmade import ROOT
 
 #: An output as the micro-benchmarks print it today.
@@ -50,7 +49,9 @@ def test_fields_and_their_sources() -> None:
 
 
 def test_bytes_a_clock_stand_in_for_shared_memory() -> None:
-    older = {key: value for key, value in SAMPLE.items() if key not in ("shared_gbps", "fp32_tflops")}
+    older = {
+        key: value for key, value in SAMPLE.items() if key not in ("shared_gbps", "fp32_tflops")
+    }
     description = with_measured(ftuner.devices()["a100"], older)
     assert description["measured_shared_memory_gbps"] == pytest.approx(127.5 * 108 * 1.41, rel=1e-3)
     assert "measured_fp32_tflops" not in description
@@ -95,9 +96,7 @@ def test_command(tmp_path: Path) -> None:
     # Again, of the file; the compiler takes it and uses the rates.
     done = ftuner_devices(mine, "--measured", sample, "-o", mine)
     assert done.returncode == 0, done.stderr
-    ftuner.explain(
-        ROOT / "examples" / "dense.mlir", {"T": 8}, device=mine, bandwidths="measured"
-    )
+    ftuner.explain(ROOT / "examples" / "dense.mlir", {"T": 8}, device=mine, bandwidths="measured")
     for arguments, code, message in (
         (["--measured", sample], 2, "option --measured: expected a name or --query"),
         (["a100", "--measured", tmp_path / "none"], 1, "cannot read"),

@@ -11,11 +11,15 @@ import pytest
 
 import ftuner
 from ftuner.latency.fit import MEMORY, error, fit_own, fit_timing
-from ftuner.latency.measurements.memory_rows import DEVICE_FLOOR, OPERATORS, launches_of, strided_launches_of
+from ftuner.latency.measurements.memory_rows import (
+    DEVICE_FLOOR,
+    OPERATORS,
+    launches_of,
+    strided_launches_of,
+)
 from ftuner.latency.measurements.readers import read
 from ftuner.latency.measurements.rows import Devices, MeasurementTable
 from ftuner.latency.model import model
-
 from handmade import ROOT
 
 SAMPLE = ROOT / "benchmarks" / "latency_model" / "memory_rows_sample.csv"
@@ -92,7 +96,9 @@ def test_elements_one_by_one_take_longer() -> None:
         """Of 32768 × 1024 elements one by one, and in their order."""
         where = (np.array([32768.0]), np.array([1024.0]), np.array([size]), figures, device)
         strided = model().predict(strided_launches_of(*where), constants)
-        alike = model().predict(launches_of("relu", "2023", where[:2], where[2], figures, device), constants)
+        alike = model().predict(
+            launches_of("relu", "2023", where[:2], where[2], figures, device), constants
+        )
         return float(strided[0]), float(alike[0])
 
     strided, alike = times(4)

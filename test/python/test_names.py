@@ -15,7 +15,6 @@ import ftuner
 from ftuner import locations
 from ftuner.host.elements import ELEMENT_TYPES
 from ftuner.host.signature import Signature, Value
-
 from handmade import ROOT
 
 NAMES = """
@@ -59,7 +58,13 @@ def test_signatures(module: ftuner.Module) -> None:
     )
     # The text names %x; %0 and %arg7 are what printers write.
     assert str(plain.signature) == "plain(x: f32[?], arg1: f32[?], arg2: f32[4]) -> f32[?]"
-    assert list(inspect.signature(layer).parameters) == ["input_1", "layer_weight", "out_", "out", "stream"]
+    assert list(inspect.signature(layer).parameters) == [
+        "input_1",
+        "layer_weight",
+        "out_",
+        "out",
+        "stream",
+    ]
     assert "layer.weight: tensor f32[16, 8]" in (layer.__doc__ or "")
     arguments = module.manifest["functions"][1]["arguments"]
     assert [entry.get("name") for entry in arguments] == ["x", None, None]
@@ -89,8 +94,11 @@ def test_calls_by_name(module: ftuner.Module) -> None:
 def test_messages(module: ftuner.Module) -> None:
     layer = module["layer"]
     x, w = np.zeros((5, 16), np.float32), np.zeros((16, 8), np.float32)
-    with expect(TypeError, "expected some of the arguments input_1, layer_weight, out_, but got "
-                           "'layer_wieght'; did you mean layer_weight?"):
+    with expect(
+        TypeError,
+        "expected some of the arguments input_1, layer_weight, out_, but got "
+        "'layer_wieght'; did you mean layer_weight?",
+    ):
         layer(x, layer_wieght=w, out_=1)
     with expect(TypeError, "layer: argument 'input_1' is given twice"):
         layer(x, input_1=x, layer_weight=w, out_=1)
@@ -128,7 +136,15 @@ def test_words_are_unique() -> None:
     values = tuple(Value(f32, (1,), name) for name in names)
     signature = Signature("f", "f", "", "", values, values[:1])
     assert signature.keywords == (
-        "a_b", "a_b_", "class_", "_0", "stream_", "arg5", "arg5_", "arg7", "arg8",
+        "a_b",
+        "a_b_",
+        "class_",
+        "_0",
+        "stream_",
+        "arg5",
+        "arg5_",
+        "arg7",
+        "arg8",
     )
     assert signature.fields is None
 
@@ -137,9 +153,18 @@ def test_words_are_unique() -> None:
     ("names", "message"),
     [
         ("[]", "'ukernel.names' expected a dictionary"),
-        ('{arguments = ["x", "y"]}', "'ukernel.names' expected one name for each of 1 arguments, but got 2"),
-        ("{results = [1]}", "'ukernel.names' expected lists of texts for 'arguments' and 'results'"),
-        ('{inputs = ["x"]}', "'ukernel.names' expected lists of texts for 'arguments' and 'results'"),
+        (
+            '{arguments = ["x", "y"]}',
+            "'ukernel.names' expected one name for each of 1 arguments, but got 2",
+        ),
+        (
+            "{results = [1]}",
+            "'ukernel.names' expected lists of texts for 'arguments' and 'results'",
+        ),
+        (
+            '{inputs = ["x"]}',
+            "'ukernel.names' expected lists of texts for 'arguments' and 'results'",
+        ),
     ],
 )
 def test_wrong_names(names: str, message: str) -> None:

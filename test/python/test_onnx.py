@@ -16,8 +16,8 @@ from ftuner.host import weights
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("iree.compiler")
 
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
-from onnx.reference import ReferenceEvaluator  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 OPTIONS: dict[str, Any] = {"emulate": True, "max_kernels": 1}
 node = helper.make_node
@@ -158,10 +158,15 @@ def test_several_ranges_and_capitals(path: str, tmp_path: Path) -> None:
     """One option for all sizes is that of each; the ending of a name may be in capitals."""
     capitals = Path(path).rename(tmp_path / "ENCODER.ONNX")
     texts = []
-    for name, ranges in (("one", ["batch size=1:4,length=2:64"]), ("two", ["batch size=1:4", "length=2:64"])):
+    for name, ranges in (
+        ("one", ["batch size=1:4,length=2:64"]),
+        ("two", ["batch size=1:4", "length=2:64"]),
+    ):
         output = tmp_path / f"{name}.ptx"
         given = [part for text in ranges for part in ("--range", text)]
-        assert main(["compile", str(capitals), "--ptx", str(output), "--max-kernels=2", *given]) == 0
+        assert (
+            main(["compile", str(capitals), "--ptx", str(output), "--max-kernels=2", *given]) == 0
+        )
         texts.append(output.read_text())
     assert texts[0] == texts[1]
     assert ftuner.compile(str(capitals), ranges={"length": (2, 64)}, **OPTIONS).functions
@@ -469,12 +474,17 @@ def test_files_of_weights(tmp_path: Path, rng: np.random.Generator) -> None:
 
 def test_conditions_are_refused(tmp_path: Path) -> None:
     branches = {
-        f"{name}_branch": helper.make_graph([node(operator, ["x", "x"], [name])], name, [], [tensor(name, [4])])
+        f"{name}_branch": helper.make_graph(
+            [node(operator, ["x", "x"], [name])], name, [], [tensor(name, [4])]
+        )
         for name, operator in (("then", "Add"), ("else", "Mul"))
     }
     condition = tensor("c", [], TensorProto.BOOL)
     model = model_of(
-        [node("If", ["c"], ["y"], **branches)], [condition, tensor("x", [4])], [tensor("y", [4])], []
+        [node("If", ["c"], ["y"], **branches)],
+        [condition, tensor("x", [4])],
+        [tensor("y", [4])],
+        [],
     )
     onnx.save(model, tmp_path / "if.onnx")
     with pytest.raises(ftuner.CompileError, match="If 0. needs its input cond when the model is"):

@@ -14,15 +14,15 @@ import ftuner
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("iree.compiler")
 
-from onnx import TensorProto, helper  # noqa: E402
+from onnx import TensorProto, helper
 
-from ftuner.frontend.onnx import import_proto  # noqa: E402
-from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E402
-from onnx_models import OPTIONS, Array, check, floats, model_of, node  # noqa: E402
-from scale import SCALE  # noqa: E402
+from ftuner.frontend.onnx import import_proto
+from ftuner.onnx_backend import Backend, prepare, run_model, run_node
+from onnx_models import OPTIONS, Array, check, floats, model_of, node
+from scale import SCALE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "coverage"))
-import onnx_node_tests as node_tests  # noqa: E402
+import onnx_node_tests as node_tests
 
 #: Of each of these, ONNX's own results.
 PASSED = """
@@ -76,7 +76,9 @@ def test_page_keeps_floors() -> None:
     """The page of the last full run: as many passes as the floors say, and nothing wrong."""
     page = Path(node_tests.PATH).read_text(encoding="utf-8")
     table = page.partition("## By operator")[2].partition("## What refusals say")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[4:]]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[4:]
+    ]
     found = {row[0]: (int(row[2]), int(row[4])) for row in rows if len(row) == 5}
     for operator, least in FLOORS.items():
         passed, bad = found[operator]
@@ -180,7 +182,9 @@ def test_old_constants_of_integers(rng: np.random.Generator) -> None:
     check(model, {"x": floats(rng, 2, 3, 5)}, {"x": floats(rng, 4, 3, 1)})
     integers = {"x": (np.int64, ["N"])}
     with pytest.raises(ftuner.CompileError, match="Relu.*unsupported type"):
-        import_proto(model_of([node("Relu", ["x"], ["y"])], integers, {"y": integers["x"]}, version=7))
+        import_proto(
+            model_of([node("Relu", ["x"], ["y"])], integers, {"y": integers["x"]}, version=7)
+        )
 
 
 def test_unsigned_elements(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("iree.compiler")
 
-from onnx_models import Array, check, floats, model_of, node  # noqa: E402
+from onnx_models import Array, check, floats, model_of, node
 
 f32, i32, u8, s8 = np.float32, np.int32, np.uint8, np.int8
 

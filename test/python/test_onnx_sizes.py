@@ -12,7 +12,7 @@ from ftuner.onnx_backend import prepare
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-from onnx_models import OPTIONS, Array, floats, model_of, node  # noqa: E402
+from onnx_models import OPTIONS, Array, floats, model_of, node
 
 f32, i64 = np.float32, np.int64
 INF = 2**63 - 1
@@ -35,9 +35,7 @@ def check(model: Any, *calls: dict[str, Array], tolerance: float = 1e-5) -> Any:
         results = zip(names, compiled.run(inputs), expected(model, inputs))
         for name, result, wanted in results:
             assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape), name
-            np.testing.assert_allclose(
-                result, wanted, rtol=tolerance, atol=tolerance, err_msg=name
-            )
+            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance, err_msg=name)
     return compiled
 
 

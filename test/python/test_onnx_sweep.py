@@ -17,12 +17,12 @@ pytest.importorskip("iree.compiler")
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "Integration"))
 
-from onnx_cases import all_operators, case, chains, networks, outcome, trials  # noqa: E402
+import refusals
+from ftuner.onnx_backend import prepare
+from onnx_cases import all_operators, case, chains, networks, outcome, trials
+from onnx_models import OPTIONS, model_of, node
+from scale import SCALE
 
-import refusals  # noqa: E402
-from ftuner.onnx_backend import prepare  # noqa: E402
-from onnx_models import OPTIONS, model_of, node  # noqa: E402
-from scale import SCALE  # noqa: E402
 
 def run(found: list[Any], size: int = 40) -> dict[str, outcome.Result]:
     """The results of trials of one operator set, by their keys."""
@@ -76,7 +76,11 @@ def test_designed_part(version: int) -> None:
     """No result is wrong, and nothing is refused."""
     found = designed(version, SCALE)
     results = run(found)
-    assert not {key: result for key, result in results.items() if result.outcome not in (outcome.RIGHT, outcome.NOT_RUN)}
+    assert not {
+        key: result
+        for key, result in results.items()
+        if result.outcome not in (outcome.RIGHT, outcome.NOT_RUN)
+    }
 
 
 def test_chains() -> None:
@@ -109,7 +113,12 @@ def test_refusals_are_sentences() -> None:
         node("Bernoulli", ["x"], ["c"], name="coins"),
         node("Det", ["x"], ["d"], name="volume"),
     ]
-    outputs: dict[str, Any] = {"a": (f32, ["N", "N"]), "b": (f32, ["N", "N"]), "c": (f32, ["N", "N"]), "d": (f32, [])}
+    outputs: dict[str, Any] = {
+        "a": (f32, ["N", "N"]),
+        "b": (f32, ["N", "N"]),
+        "c": (f32, ["N", "N"]),
+        "d": (f32, []),
+    }
     model = model_of(nodes, {"x": (f32, ["N", "N"])}, outputs)
     with pytest.raises(ftuner.CompileError) as refused:
         prepare(model, **OPTIONS)
@@ -134,7 +143,13 @@ def test_differences_are_seen() -> None:
     """A result that is off, of another type or shape, or has a NaN elsewhere."""
     wanted = np.array([1.0, np.nan, np.inf], np.float32)
     assert outcome.difference(wanted.copy(), wanted) is None
-    for other in (wanted.astype(np.float64), wanted[None], wanted + np.float32(0.001), np.nan_to_num(wanted), -wanted):
+    for other in (
+        wanted.astype(np.float64),
+        wanted[None],
+        wanted + np.float32(0.001),
+        np.nan_to_num(wanted),
+        -wanted,
+    ):
         assert outcome.difference(other, wanted)
     assert outcome.difference(np.array([3]), np.array([4]))
 
@@ -154,7 +169,9 @@ def test_functions_of_f64(rng: np.random.Generator) -> None:
         rng.uniform(0.5, 2, 1000), 10 ** rng.uniform(-307, 5, 500),
         [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 5e-324, 1e-310, 709.7, -745, 2, 3, -2, -3],
     ])  # fmt: skip
-    y = np.concatenate([rng.standard_normal(len(x) - 500) * 2, rng.integers(-5, 6, 500).astype(float)])
+    y = np.concatenate(
+        [rng.standard_normal(len(x) - 500) * 2, rng.integers(-5, 6, 500).astype(float)]
+    )
     results = prepare(model, **OPTIONS).run({"x": x, "y": y})
     with np.errstate(all="ignore"):
         wanted = [function(x) for function in functions.values()] + [np.power(x, y)]
@@ -170,17 +187,27 @@ def test_top_k_of_equal_elements(rng: np.random.Generator) -> None:
         node("TopK", ["x", "k"], ["low", "low_at"], axis=-2, largest=0),
     ]
     shape: list[Any] = ["A", "B", "C"]
-    results = {"high": (np.float32, shape), "high_at": (np.int64, shape), "low": (np.float32, shape), "low_at": (np.int64, shape)}
+    results = {
+        "high": (np.float32, shape),
+        "high_at": (np.int64, shape),
+        "low": (np.float32, shape),
+        "low_at": (np.int64, shape),
+    }
     model = model_of(nodes, {"x": (np.float32, shape)}, results, {"k": np.array([3])})
     x = rng.integers(0, 4, (3, 7, 5)).astype(np.float32)
     x[0, 2] = np.nan
     compiled = prepare(model, **OPTIONS)
     high, high_at, low, low_at = compiled.run({"x": x})
     keys = np.where(np.isnan(x), np.inf, x)
-    first, last = np.argsort(-keys, 1, kind="stable")[:, :3], np.argsort(keys, 1, kind="stable")[:, :3]
+    first, last = (
+        np.argsort(-keys, 1, kind="stable")[:, :3],
+        np.argsort(keys, 1, kind="stable")[:, :3],
+    )
     np.testing.assert_array_equal(high_at, first)
     np.testing.assert_array_equal(low_at, last)
     np.testing.assert_array_equal(high, np.take_along_axis(x, first, 1))
     np.testing.assert_array_equal(low, np.take_along_axis(x, last, 1))
-    with pytest.raises(ftuner.Error, match="TopK 0: expected at most as many elements as its axis has, but got 3"):
+    with pytest.raises(
+        ftuner.Error, match="TopK 0: expected at most as many elements as its axis has, but got 3"
+    ):
         compiled.run({"x": x[:, :2]})

@@ -13,7 +13,13 @@ RECORD = ROOT / "benchmarks" / "results" / "h200-2026-11-26" / "proof" / "kernel
 
 
 def _compare(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "tools" / "proven_kernels.py"), "compare", str(folder), *more]
+    command = [
+        sys.executable,
+        str(ROOT / "tools" / "proven_kernels.py"),
+        "compare",
+        str(folder),
+        *more,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -33,10 +39,16 @@ def test_a_new_difference_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     shutil.copytree(RECORD, folder)
     known = json.loads((folder / "differences.json").read_text())
-    known["differ"]["wgmma_tensor_maps"] = {"instructions": {"wgmma.fence": [1, 2]}, "arithmetic": True}
+    known["differ"]["wgmma_tensor_maps"] = {
+        "instructions": {"wgmma.fence": [1, 2]},
+        "arithmetic": True,
+    }
     (folder / "differences.json").write_text(json.dumps(known))
     done = _compare(folder, "--only", "wgmma_tensor_maps")
-    assert done.returncode == 1 and "does not say what is different of wgmma_tensor_maps" in done.stderr
+    assert (
+        done.returncode == 1
+        and "does not say what is different of wgmma_tensor_maps" in done.stderr
+    )
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
@@ -46,4 +58,7 @@ def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
     families["families"]["wgmma_tensor_maps"]["ptx"] = "0" * 64
     (folder / "families.json").write_text(json.dumps(families))
     done = _compare(folder)
-    assert done.returncode == 1 and "the PTX of wgmma_tensor_maps is not what families.json says" in done.stderr
+    assert (
+        done.returncode == 1
+        and "the PTX of wgmma_tensor_maps is not what families.json says" in done.stderr
+    )

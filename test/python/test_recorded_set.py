@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
@@ -70,8 +71,16 @@ MANIFEST: dict[str, Any] = {
                     "vector_width": 4,
                     "axis": 0,
                     "ukernels": [
-                        {"shared_memory_tile": [32, 64, 16], "register_tile": [2, 4, 1], "reduce_split": 1},
-                        {"shared_memory_tile": [48, 64, 16], "register_tile": [3, 4, 1], "reduce_split": 1},
+                        {
+                            "shared_memory_tile": [32, 64, 16],
+                            "register_tile": [2, 4, 1],
+                            "reduce_split": 1,
+                        },
+                        {
+                            "shared_memory_tile": [48, 64, 16],
+                            "register_tile": [3, 4, 1],
+                            "reduce_split": 1,
+                        },
                     ],
                 }
             ],
@@ -90,7 +99,11 @@ def with_schedules(manifest: dict[str, Any]) -> dict[str, Any]:
         family["schedule"].update({key: family.pop(key) for key in ("stages", "vector_width")})
         family["reduce_split"] = 1
         family["ukernels"] = [
-            {"block_tile": part["shared_memory_tile"], "register_tile": part["register_tile"], "workers": 256}
+            {
+                "block_tile": part["shared_memory_tile"],
+                "register_tile": part["register_tile"],
+                "workers": 256,
+            }
             for part in family["ukernels"]
         ]
     return result
@@ -107,7 +120,12 @@ def with_parts_last(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def renamed(text: str) -> str:
-    for name, other in (("f_0", "a_longer_name_0"), ("f_rest", "x"), ("plan_0", "p"), ("memory", "m")):
+    for name, other in (
+        ("f_0", "a_longer_name_0"),
+        ("f_rest", "x"),
+        ("plan_0", "p"),
+        ("memory", "m"),
+    ):
         text = text.replace(name, other)
     return text.replace("shared_m_tile", "shared_memory_tile")
 
@@ -124,7 +142,9 @@ def write(folder: Path, ptx: str, manifest: str, refused: str | None = None) -> 
 
 
 def compare(before: str, after: str) -> tuple[int, str]:
-    run = subprocess.run([sys.executable, str(SCRIPT), "compare", before, after], capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, str(SCRIPT), "compare", before, after], capture_output=True, text=True
+    )
     assert not run.stderr
     return run.returncode, run.stdout
 
@@ -139,14 +159,24 @@ def test_names_and_versions_are_no_difference(
     tmp_path: Path, before: str, version: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     after = write(tmp_path / "after", renamed(PTX), renamed(json.dumps(version(MANIFEST))))
-    assert compare(before, after) == (0, "1 of 1 cases identical (2 kernels; 0 refused by both), 0 different\n")
+    assert compare(before, after) == (
+        0,
+        "1 of 1 cases identical (2 kernels; 0 refused by both), 0 different\n",
+    )
 
 
 def test_former_names_of_schedules_are_no_difference(tmp_path: Path) -> None:
     former, now = (with_parts_last(MANIFEST) for _ in range(2))
     now["format_version"] = 5
     for family in former["workloads"][0]["families"]:
-        family["schedule"] = {"groups_m": 2, "groups_n": 1, "stages": 4, "producers": 1, "tensor_maps": 1, "turns": 2}
+        family["schedule"] = {
+            "groups_m": 2,
+            "groups_n": 1,
+            "stages": 4,
+            "producers": 1,
+            "tensor_maps": 1,
+            "turns": 2,
+        }
     for family in now["workloads"][0]["families"]:
         family["schedule"] = {"warpgroups_m": 2, "warpgroups_n": 1, "stages": 4}
         family["schedule"].update({"producer_warpgroups": 1, "tma": 1, "ping_pong": 1})
@@ -162,19 +192,41 @@ CHANGES = [
     ("ptx", ".target sm_80", ".target sm_90", "PTX before the kernels: line 2"),
     # A branch to another block of the kernel, not another number of the kernel.
     ("ptx", "bra \t$L__BB1_1", "bra \t$L__BB1_2", "kernel f_rest_0: line 5"),
-    ("ptx", PTX[PTX.index("\t// .globl	f_rest_0"):], "", "2 and 1 kernels"),
-    ("json", '"stages": 3', '"stages": 2', ".workloads[0].families[0].canonical_family.schedule.stages: 3 and 2"),
+    ("ptx", PTX[PTX.index("\t// .globl	f_rest_0") :], "", "2 and 1 kernels"),
+    (
+        "json",
+        '"stages": 3',
+        '"stages": 2',
+        ".workloads[0].families[0].canonical_family.schedule.stages: 3 and 2",
+    ),
     ("json", "[3, 4, 1]", "[6, 4, 1]", ".families[0].canonical_family.thread_tiles[1][0]: 3 and 6"),
-    ("json", '"kernel": "f_0_k0"', '"kernel": "f_rest_0"', ".families[0].kernel: '<kernel 0>' and '<kernel 1>'"),
+    (
+        "json",
+        '"kernel": "f_0_k0"',
+        '"kernel": "f_rest_0"',
+        ".families[0].kernel: '<kernel 0>' and '<kernel 1>'",
+    ),
     ("json", "2.5", "2.25", ".predictions[0].predicted_us: 2.5 and 2.25"),
-    ("json", '"reduce_split": 1', '"other": 1', "expected the keys reduce_split, register_tile, shared_memory_tile"),
-    ("json", '"format_version": 2', '"format_version": 99', "no canonical form of format version 99"),
+    (
+        "json",
+        '"reduce_split": 1',
+        '"other": 1',
+        "expected the keys reduce_split, register_tile, shared_memory_tile",
+    ),
+    (
+        "json",
+        '"format_version": 2',
+        '"format_version": 99',
+        "no canonical form of format version 99",
+    ),
     ("json", "]}]}", "", "manifest: "),
 ]
 
 
 @pytest.mark.parametrize("kind, old, new, expected", CHANGES)
-def test_tells_what_differs(tmp_path: Path, before: str, kind: str, old: str, new: str, expected: str) -> None:
+def test_tells_what_differs(
+    tmp_path: Path, before: str, kind: str, old: str, new: str, expected: str
+) -> None:
     texts = {"ptx": PTX, "json": json.dumps(MANIFEST)}
     assert old in texts[kind]
     texts[kind] = texts[kind].replace(old, new)

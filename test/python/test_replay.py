@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import ftuner
+from commands import run_command
 from ftuner import compiler
 from ftuner.describe import kept_explanations, prediction, replay, timeline, work
 from ftuner.host import cache
 from ftuner.latency import vendor
-
-from commands import run_command
 from handmade import ROOT
 from models import MATMUL
 
@@ -29,9 +28,15 @@ ATTENTION = ROOT / "examples" / "attention.mlir"
 
 
 def makespan(
-    durations: list[float], after: list[tuple[int, ...]], queues: int, gap: float = 0.0, interval: float = 0.0
+    durations: list[float],
+    after: list[tuple[int, ...]],
+    queues: int,
+    gap: float = 0.0,
+    interval: float = 0.0,
 ) -> float:
-    return replay.makespan(replay.replay(replay.assign(durations, after, queues, gap, interval), gap, interval))
+    return replay.makespan(
+        replay.replay(replay.assign(durations, after, queues, gap, interval), gap, interval)
+    )
 
 
 #: a (5) → b (3), c (4) → d (1), which waits for both.
@@ -74,11 +79,17 @@ def test_streams_run_their_launches_in_order() -> None:
         replay.assign([1.0, 1.0], [(1,), ()], 1)
 
 
-def placed(durations: list[float], *arguments: Any, kernels: list[int] | None = None) -> list[tuple[float, ...]]:
+def placed(
+    durations: list[float], *arguments: Any, kernels: list[int] | None = None
+) -> list[tuple[float, ...]]:
     """Issue, start and end of each launch."""
     after, queues, gap, interval = arguments
-    found = replay.replay(replay.assign(durations, after, queues, gap, interval, kernels), gap, interval)
-    return [(item.issue, item.start, item.end) for item in sorted(found, key=lambda item: item.launch)]
+    found = replay.replay(
+        replay.assign(durations, after, queues, gap, interval, kernels), gap, interval
+    )
+    return [
+        (item.issue, item.start, item.end) for item in sorted(found, key=lambda item: item.launch)
+    ]
 
 
 def test_the_host_issues_launches() -> None:
@@ -93,20 +104,41 @@ def test_the_host_issues_launches() -> None:
     assert placed([1.0, 1.0, 1.0], chain, 1, 5, 4) == [(0, 4, 5), (4, 10, 11), (8, 16, 17)]
     assert makespan([1.0, 1.0, 1.0], chain, 1, gap=2, interval=4) == 13
     # One host for all streams: 4 launches of 2 that do not depend, issued every 3, gain nothing from a second one.
-    assert [makespan([2.0] * 4, [()] * 4, queues, interval=3) for queues in (1, 2, 4)] == [14, 14, 14]
+    assert [makespan([2.0] * 4, [()] * 4, queues, interval=3) for queues in (1, 2, 4)] == [
+        14,
+        14,
+        14,
+    ]
     assert {launch.queue for launch in replay.assign([2.0] * 4, [()] * 4, 4, interval=3)} == {0}
     # Every 1 they do: at 1, 2, 3, and on the first stream again, at 4 in place of 3.
-    assert [makespan([2.0] * 4, [()] * 4, queues, interval=1) for queues in (1, 2, 3, 4)] == [9, 6, 6, 6]
+    assert [makespan([2.0] * 4, [()] * 4, queues, interval=1) for queues in (1, 2, 3, 4)] == [
+        9,
+        6,
+        6,
+        6,
+    ]
     # The diamond: a 3 to 8, b 8 to 11, c issued until 9, 9 to 13, d issued until 12, 13 to 14.
     assert makespan(*DIAMOND, 2, interval=3) == 14
     # Three kernels of 2 each: issued until 3, 6 and 9 they end at 11, two at once behind a long one by the device alone.
     assert placed([6.0, 1.0], [(), ()], 1, 0, 3, kernels=[3, 1]) == [(0, 3, 11), (9, 12, 13)]
     assert placed([20.0, 4.0], [(), ()], 1, 0, 3, kernels=[1, 2]) == [(0, 3, 23), (3, 23, 27)]
     # Nothing is issued for what does not happen.
-    assert placed([1.0, 0.0, 1.0], [(), (), ()], 1, 0, 3, kernels=[1, 0, 1]) == [(0, 3, 4), (3, 4, 4), (3, 6, 7)]
+    assert placed([1.0, 0.0, 1.0], [(), (), ()], 1, 0, 3, kernels=[1, 0, 1]) == [
+        (0, 3, 4),
+        (3, 4, 4),
+        (3, 6, 7),
+    ]
     # A queue runs what is ready first: the last but one, behind the second, before the last is issued.
-    launches = [replay.Launch(name, 1.0) for name in "ab"] + [replay.Launch("c", 1.0, 1, (1,)), replay.Launch("d", 1.0, 1)]
-    assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    launches = [replay.Launch(name, 1.0) for name in "ab"] + [
+        replay.Launch("c", 1.0, 1, (1,)),
+        replay.Launch("d", 1.0, 1),
+    ]
+    assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+        (3, 4),
+    ]
 
 
 def test_kernels_of_a_launch_differ() -> None:
@@ -114,7 +146,9 @@ def test_kernels_of_a_launch_differ() -> None:
 
     def end(turn: tuple[float, ...], turns: int, interval: float, gap: float = 0.0) -> float:
         arguments = (turns * sum(turn), [()], 1, gap, interval, [turns * len(turn)], [turn])
-        return replay.makespan(replay.replay(replay.assign([arguments[0]], *arguments[1:]), gap, interval))
+        return replay.makespan(
+            replay.replay(replay.assign([arguments[0]], *arguments[1:]), gap, interval)
+        )
 
     # A product, and the kernel that sums its slices once it is issued.
     assert end((37.0, 3.0), 1, 37) == 77 and end((20.0, 3.0), 1, 20) == 43
@@ -126,7 +160,9 @@ def test_kernels_of_a_launch_differ() -> None:
         gap, interval = random.choice([0.0, 1.5]), random.choice([0.0, 1.0, 7.0, 12.0])
         kernels = [*turn] * turns
         chain = [(i - 1,) if i else () for i in range(len(kernels))]
-        assert end(turn, turns, interval, gap) == pytest.approx(makespan(kernels, chain, 1, gap, interval))
+        assert end(turn, turns, interval, gap) == pytest.approx(
+            makespan(kernels, chain, 1, gap, interval)
+        )
     with pytest.raises(ValueError, match="launch 0: turns of .* do not make up 3 kernels of 5.0"):
         replay.assign([5.0], [()], 1, kernels=[3], turns=[(2.0, 3.0)])
     with pytest.raises(ValueError, match="do not make up"):
@@ -139,7 +175,12 @@ def test_kernels_of_a_launch_differ() -> None:
 def explained() -> dict[str, Any]:
     """An explanation of five launches: a sliced product, a loop, one without elements, one unknown."""
     program = {"path": "simt", "reduce_split": 4, "metrics": {"blocks": 12}}
-    fallback = {"operator": "linalg.generic", "location": "x.mlir:2:1", "launches": 1, "blocks": "T"}
+    fallback = {
+        "operator": "linalg.generic",
+        "location": "x.mlir:2:1",
+        "launches": 1,
+        "blocks": "T",
+    }
     return {
         "device": "v100", "cost_model": "latency", "calibration": "v100-pcie",
         "workloads": [
@@ -209,7 +250,9 @@ def test_a_timeline_of_an_explanation() -> None:
     assert "host" not in one.text(None)
     # Of the product's 10 the sums take 3: issued until 8 and 12, it ends at 15 + 3.
     told = explained()
-    told["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [{"name": "second_kernel", "us": 3.0, "share": 0.3}]
+    told["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [
+        {"name": "second_kernel", "us": 3.0, "share": 0.3}
+    ]
     (apart,) = timeline.timelines(told, launch_interval=4)
     assert apart.launches[1].turn == (7, 3) and apart.placed[1].end == 18
     (slow,) = timeline.timelines(told, launch_interval=9)
@@ -217,14 +260,26 @@ def test_a_timeline_of_an_explanation() -> None:
     (alike,) = timeline.timelines(explained(), launch_interval=9)
     assert alike.launches[1].turn == () and alike.placed[1].end == 32
     data = issued.as_json()
-    assert data["launch_interval_us"] == 4 and data["host_us"] == 32 and data["launches"][2]["issue_us"] == 12
+    assert (
+        data["launch_interval_us"] == 4
+        and data["host_us"] == 32
+        and data["launches"][2]["issue_us"] == 12
+    )
     (two,) = timeline.timelines(explained(), streams=2)
     assert two.latency == 18 and [place.stream for place in two.placed] == [0, 1, 1, 1, 1]
     for text in (one.text(), two.text(None)):
         assert "sum of 8 kernels 21.0 µs" in text and "1 launch is not in it" in text
     assert "k2" not in one.text(0) and "… 3 launches …" in one.text(2) and "f_0" not in one.text(2)
-    listed = {most: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(most)] for most in (1, 3, 4, 5)}
-    assert listed == {1: ["k0"], 3: ["k0", "f_0", "k4"], 4: ["k0", "f_0", "k3", "k4"], 5: ["k0", "f_0", "k2", "k3", "k4"]}
+    listed = {
+        most: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(most)]
+        for most in (1, 3, 4, 5)
+    }
+    assert listed == {
+        1: ["k0"],
+        3: ["k0", "f_0", "k4"],
+        4: ["k0", "f_0", "k3", "k4"],
+        5: ["k0", "f_0", "k2", "k3", "k4"],
+    }
     assert "… 4 launches …" in one.text(1) and "…" not in one.text(5)
     with pytest.raises(ValueError, match="most: expected a number from 0 on, but got -1"):
         one.text(-1)
@@ -232,9 +287,13 @@ def test_a_timeline_of_an_explanation() -> None:
         timeline.timelines(explained(), streams=0)
     with pytest.raises(ValueError, match="gap"):
         timeline.timelines(explained(), gap=float("nan"))
-    with pytest.raises(ValueError, match="gap: expected microseconds from 0 to 1000000, but got 1e\\+308"):
+    with pytest.raises(
+        ValueError, match="gap: expected microseconds from 0 to 1000000, but got 1e\\+308"
+    ):
         timeline.timelines(explained(), gap=1e308)
-    with pytest.raises(ValueError, match="launch_interval: expected microseconds from 0 to 1000000, but got -1"):
+    with pytest.raises(
+        ValueError, match="launch_interval: expected microseconds from 0 to 1000000, but got -1"
+    ):
         timeline.timelines(explained(), launch_interval=-1)
     with pytest.raises(ValueError, match="streams: expected a whole number, but got 1.5"):
         timeline.timelines(explained(), streams=1.5)  # type: ignore[arg-type]
@@ -250,8 +309,14 @@ def test_sizes_that_nobody_gave() -> None:
     work = data["functions"][0]["work"]
     work["shares"] = [{"sizes": {"T": 17}}]
     (one,) = timeline.timelines(data)
-    assert one.beyond == {"T": (1, 16)} and "  T = 17 is beyond its range, 1 to 16" in one.text().splitlines()
-    assert one.as_json()["sizes_beyond_range"] == {"T": [1, 16]} and one.as_json()["sizes_not_given"] == []
+    assert (
+        one.beyond == {"T": (1, 16)}
+        and "  T = 17 is beyond its range, 1 to 16" in one.text().splitlines()
+    )
+    assert (
+        one.as_json()["sizes_beyond_range"] == {"T": [1, 16]}
+        and one.as_json()["sizes_not_given"] == []
+    )
     data["sizes"] = [{"Q": 8}]
     (one,) = timeline.timelines(data)
     assert one.as_json()["sizes_not_given"] == ["T"] and one.beyond == {}
@@ -260,8 +325,18 @@ def test_sizes_that_nobody_gave() -> None:
 
 def test_names_of_formulas() -> None:
     """Names may have spaces, brackets and signs, and letters of other words."""
-    kernel = {"kernel": "k", "operator": "T", "blocks": "x(y)*2 * 4", "launches": "(a b + 1) floordiv 2", "flops": "f * 3"}
-    data = {"sizes": ["T", "a", "a b", "x(y)*2", "f", "u"], "workloads": [], "fallback_kernels": [kernel]}
+    kernel = {
+        "kernel": "k",
+        "operator": "T",
+        "blocks": "x(y)*2 * 4",
+        "launches": "(a b + 1) floordiv 2",
+        "flops": "f * 3",
+    }
+    data = {
+        "sizes": ["T", "a", "a b", "x(y)*2", "f", "u"],
+        "workloads": [],
+        "fallback_kernels": [kernel],
+    }
     assert work.missing_sizes(data, ["a"]) == ["a b", "x(y)*2", "f"]
     assert work.missing_sizes(data, ["a b", "f", "x(y)*2"]) == []
     assert work.evaluate("(a b + 1) floordiv 2", {"a": 100, "a b": 7, "f": 50}) == 4
@@ -270,12 +345,19 @@ def test_names_of_formulas() -> None:
 
 def check_trace(trace: dict[str, Any]) -> Counter[str]:
     """What the Trace Event Format asks of the events that we write; how many there are of each phase."""
-    assert set(trace) == {"traceEvents", "displayTimeUnit"} and trace["displayTimeUnit"] in ("ms", "ns")
+    assert set(trace) == {"traceEvents", "displayTimeUnit"} and trace["displayTimeUnit"] in (
+        "ms",
+        "ns",
+    )
     names: dict[tuple[int, int], str] = {}
     slices: dict[tuple[int, int], list[tuple[float, float]]] = {}
     flows: dict[int, list[str]] = {}
     for event in trace["traceEvents"]:
-        assert isinstance(event["name"], str) and isinstance(event["ts"], (int, float)) and event["ts"] >= 0
+        assert (
+            isinstance(event["name"], str)
+            and isinstance(event["ts"], (int, float))
+            and event["ts"] >= 0
+        )
         assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
         thread = (event["pid"], event["tid"])
         if event["ph"] == "M":
@@ -319,7 +401,9 @@ def test_traces_and_figures(tmp_path: Path) -> None:
         content = path.read_bytes()
         assert content.startswith(start)
         assert suffix != ".svg" or b"host" not in content
-        assert suffix != ".svg" or (b"18 \xc2\xb5s" in content and b"v100, T = 8, stream 1" in content)
+        assert suffix != ".svg" or (
+            b"18 \xc2\xb5s" in content and b"v100, T = 8, stream 1" in content
+        )
     functions = [one for name in "gh" for one in timeline.timelines(
         {**explained(), "functions": [{**explained()["functions"][0], "symbol": name}]})]  # fmt: skip
     content = timeline.draw(functions, tmp_path / "two.svg").read_text()
@@ -357,7 +441,9 @@ def test_explain_has_the_timeline(source: Path, tmp_path: Path) -> None:
     trace, figure = tmp_path / "trace.json", tmp_path / "figure.svg"
     explain = ("explain", ATTENTION, "--device", "v100", "--max-kernels=2", "--size", "B=2,T=64")
     pytest.importorskip("matplotlib")
-    data = json.loads(ok(*explain, "--json", "--trace", trace, "--timeline", figure, "--streams", 2))
+    data = json.loads(
+        ok(*explain, "--json", "--trace", trace, "--timeline", figure, "--streams", 2)
+    )
     (one,) = data["timelines"]
     (share,) = data["functions"][0]["work"]["shares"]
     assert one["sum_us"] == pytest.approx(share["ukernel_us"] + share["fallback_us"])
@@ -376,7 +462,9 @@ def test_explain_has_the_timeline(source: Path, tmp_path: Path) -> None:
     text = ok(*several, "--all")
     assert text.count("the host issues a kernel every 7 µs") == 2
     assert "Workload matmul_0" in text
-    assert "Timeline of matmul on v100, T = 4" in text and "Timeline of matmul on v100, T = 9" in text
+    assert (
+        "Timeline of matmul on v100, T = 4" in text and "Timeline of matmul on v100, T = 9" in text
+    )
     assert "timelines" not in json.loads(ok(*matmul, "--json"))
 
 
@@ -399,10 +487,17 @@ def test_predict(source: Path, tmp_path: Path) -> None:
     several = ("--device=v100,a100", "--size=T=8,T=16", "--max-kernels=2", "--trace", trace)
     lines = ok("predict", source, *several).splitlines()
     assert lines[0] == "matmul, predicted by latency"
-    issued = ok("predict", source, *several[:3], "--streams=2", "--gap=3", "--launch-interval=7").splitlines()
-    assert issued[0] == "matmul, predicted by latency, 2 streams, gaps of 3 µs, a kernel issued every 7 µs"
+    issued = ok(
+        "predict", source, *several[:3], "--streams=2", "--gap=3", "--launch-interval=7"
+    ).splitlines()
+    assert (
+        issued[0]
+        == "matmul, predicted by latency, 2 streams, gaps of 3 µs, a kernel issued every 7 µs"
+    )
     assert lines[1].split()[:2] == ["device", "T"]
-    assert [line.split()[:2] for line in lines[2:]] == [[card, size] for card in ("v100", "a100") for size in ("8", "16")]
+    assert [line.split()[:2] for line in lines[2:]] == [
+        [card, size] for card in ("v100", "a100") for size in ("8", "16")
+    ]
     assert check_trace(json.loads(trace.read_text()))["M"] == 8
     data = json.loads(ok("predict", source, "--device=v100", "--size=T=8", "--max-kernels=2", "--json", "--gap=3",
                          "--launch-interval=1000"))  # fmt: skip
@@ -417,7 +512,9 @@ def test_predictions_are_kept(source: Path, monkeypatch: pytest.MonkeyPatch) -> 
     asked = []
     known = kept_explanations.explain_data
     monkeypatch.setattr(
-        kept_explanations, "explain_data", lambda *args, **more: asked.append(args) or known(*args, **more)
+        kept_explanations,
+        "explain_data",
+        lambda *args, **more: asked.append(args) or known(*args, **more),
     )
 
     def predict(size: int, **more: Any) -> Any:
@@ -449,30 +546,80 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
     fails(1, "expected T from 1 to 16, but got 0", *predict, "--size=T=0")
     fails(1, "the sizes T are not known", *predict)
     fails(1, "T is 4 by its name, but got 8", *predict, "--size=T=4", "--batch=8")
-    fails(1, "expected one of the functions matmul, but got 'g'", *predict, "--size=T=4", "--function=g")
+    fails(
+        1,
+        "expected one of the functions matmul, but got 'g'",
+        *predict,
+        "--size=T=4",
+        "--function=g",
+    )
     fails(2, "expected a number from 1 to 1024", *predict, "--size=T=4", "--streams=0")
-    for option, value in (*(("gap", value) for value in ("-1", "1e308", "inf", "nan")), ("launch-interval", "-1")):
+    for option, value in (
+        *(("gap", value) for value in ("-1", "1e308", "inf", "nan")),
+        ("launch-interval", "-1"),
+    ):
         fails(2, f"option --{option}: expected microseconds from 0 to 1000000, but got '{value}'",
               *predict, "--size=T=4", f"--{option}={value}")  # fmt: skip
     fails(2, "expected different devices", *predict[:2], "--size=T=4", "--device=v100,v100")
     fails(1, "unknown device 'nope'", *predict[:2], "--size=T=4", "--device=nope,v100")
     for command in ("predict", "explain"):
-        fails(1, "cannot write", command, source, "--size=T=4", "--trace", tmp_path / "none" / "x.json")
+        fails(
+            1,
+            "cannot write",
+            command,
+            source,
+            "--size=T=4",
+            "--trace",
+            tmp_path / "none" / "x.json",
+        )
         fails(1, "ends in one of", command, source, "--size=T=4", "--timeline", tmp_path / "x.gif")
         fails(2, "expected the name of a file", command, source, "--size=T=4", "--trace=-")
         same = tmp_path / "same.svg"
-        fails(2, "expected two files", command, source, "--size=T=4", "--trace", same, "--timeline", same)
+        fails(
+            2,
+            "expected two files",
+            command,
+            source,
+            "--size=T=4",
+            "--trace",
+            same,
+            "--timeline",
+            same,
+        )
         assert not same.exists()
-    for options in (("--trace", trace), ("--streams=1",), ("--gap=0",), ("--launch-interval=0",), ("--launches",)):
+    for options in (
+        ("--trace", trace),
+        ("--streams=1",),
+        ("--gap=0",),
+        ("--launch-interval=0",),
+        ("--launches",),
+    ):
         name = options[0].partition("=")[0]
         fails(2, f"option {name}: expected --size", "explain", source, *options)
-        fails(2, f"option {name}: expected --size", "explain", source, "--plot", tmp_path / "x.svg", *options)
+        fails(
+            2,
+            f"option {name}: expected --size",
+            "explain",
+            source,
+            "--plot",
+            tmp_path / "x.svg",
+            *options,
+        )
     assert not trace.exists()
     fixed = tmp_path / "fixed.mlir"
     fixed.write_text(MATMUL.replace("?", "12").replace('{ukernel.shape = ["T", 32]}', "")
                      .replace("tensor.empty(%t)", "tensor.empty()"))  # fmt: skip
-    fails(1, "the model has a fixed batch of 12, but got 3", "predict", fixed, "--device=v100", "--batch=3")
-    assert "matmul on v100\n" in ok("predict", fixed, "--device=v100", "--batch=12", "--max-kernels=2")
+    fails(
+        1,
+        "the model has a fixed batch of 12, but got 3",
+        "predict",
+        fixed,
+        "--device=v100",
+        "--batch=3",
+    )
+    assert "matmul on v100\n" in ok(
+        "predict", fixed, "--device=v100", "--batch=12", "--max-kernels=2"
+    )
 
 
 def changed(tmp_path: Path, text: str) -> Path:
@@ -521,22 +668,42 @@ def test_functions_of_different_sizes(tmp_path: Path) -> None:
     assert "second on v100, N = 5\n" in ok(*predict, "--size=N=5", "--function=second")
     # Those of the other one need not be given.
     assert "first on v100, T = 9\n" in ok(*predict, "--function=first")
-    fails(1, "expected a size of 'N' for axis M of workload 'second_0'", *predict, "--function=second")
-    fails(1, "expected one of the functions first, second, but got 'frist'; did you mean first?", *predict, "--function=frist")
+    fails(
+        1, "expected a size of 'N' for axis M of workload 'second_0'", *predict, "--function=second"
+    )
+    fails(
+        1,
+        "expected one of the functions first, second, but got 'frist'; did you mean first?",
+        *predict,
+        "--function=frist",
+    )
     # The batch of the first is its first dimension, that of the second is called N.
     assert "second on v100, N = 6\n" in ok(*predict, "--batch=6", "--function=second")
-    fails(1, "T is 9 by its name, but got 6", *predict, "--batch=6", "--size=N=5", "--function=first")
+    fails(
+        1, "T is 9 by its name, but got 6", *predict, "--batch=6", "--size=N=5", "--function=first"
+    )
     fails(1, "choose one: first, second", *predict, "--size=N=5")
-    fails(1, "expected T from 1 to 128, but got 129", *predict[:-1], "--size=T=129,N=5", "--function=first")
+    fails(
+        1,
+        "expected T from 1 to 128, but got 129",
+        *predict[:-1],
+        "--size=T=129,N=5",
+        "--function=first",
+    )
 
 
 def test_the_batch_is_a_first_dimension(tmp_path: Path) -> None:
     # N is the second dimension of the weights.
-    source = changed(tmp_path, FUNCTIONS.replace('["T", 64]', '["T", "N"]').replace("x64xf32> {", "x?xf32> {"))
+    source = changed(
+        tmp_path, FUNCTIONS.replace('["T", 64]', '["T", "N"]').replace("x64xf32> {", "x?xf32> {")
+    )
     arguments = prediction._arguments(source.read_text())
     assert arguments["first"][0] == prediction._Argument("?", "T", "x")
     text = compiler.read_source(source)
-    assert prediction._batch_name(text, 3, "first") == "T" and prediction._batch_name(text, 3, "second") == "N"
+    assert (
+        prediction._batch_name(text, 3, "first") == "T"
+        and prediction._batch_name(text, 3, "second") == "N"
+    )
     with pytest.raises(ValueError, match="batch: expected a whole number, but got 2.5"):
         ftuner.predict(source, batch=2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="sizes: T: expected a whole number, but got '8'"):
@@ -549,16 +716,33 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     models = importlib.import_module("replay_models")
 
     def operator(name: str, output: str, inputs: str) -> Any:
-        row = {"op": name, "output_shape": output, "input_shapes": inputs, "times": "3", "latency_us": "2.5"}
+        row = {
+            "op": name,
+            "output_shape": output,
+            "input_shapes": inputs,
+            "times": "3",
+            "latency_us": "2.5",
+        }
         return models.operator_of(row)
 
     linear = operator("bert.query", "(2, 8, 64)", "[[2, 8, 32], [64, 32]]")
-    assert (linear.what, linear.extents, linear.times, linear.measured_us) == ("product", (1, 16, 64, 32), 3, 2.5)
+    assert (linear.what, linear.extents, linear.times, linear.measured_us) == (
+        "product",
+        (1, 16, 64, 32),
+        3,
+        2.5,
+    )
     assert linear.key == "linear 2x8x64 of 2x8x32; 64x32" and models.kind_of(linear) == "linear"
     batched = operator("matmul", "(2, 4, 8, 8)", "[[2, 4, 8, 16], [2, 4, 16, 8]]")
     assert batched.extents == (8, 8, 8, 16) and models.kind_of(batched) == "batched products"
     assert operator("addmm", "(8, 64)", "[[64], [8, 32], [32, 64]]").extents == (1, 8, 64, 32)
-    others = {"softmax": "softmax", "ln_f": "layernorm", "gelu": "gelu", "attn_drop": "nothing", "truediv": "relu"}
+    others = {
+        "softmax": "softmax",
+        "ln_f": "layernorm",
+        "gelu": "gelu",
+        "attn_drop": "nothing",
+        "truediv": "relu",
+    }
     for name, what in others.items():
         assert operator(name, "(8, 64)", "[[8, 64]]").what == what
     assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
@@ -572,14 +756,27 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     assert models.launch_interval(kernels, 22) == pytest.approx(6, abs=1e-4)
     assert models.launch_interval(kernels, 12) == 0
     # Of the 4 a second kernel takes 3.
-    assert models.kernels_of([linear, batched], [4.0, 5.0], [3.0, 0.0]) == [1, 3, 1, 3, 1, 3, 5, 5, 5]
+    assert models.kernels_of([linear, batched], [4.0, 5.0], [3.0, 0.0]) == [
+        1,
+        3,
+        1,
+        3,
+        1,
+        3,
+        5,
+        5,
+        5,
+    ]
 
 
 def test_second_kernels_of_products() -> None:
     """Few tokens leave SMs without work unless the vendor's library slices K, whose sums are a kernel of 2 µs at least."""
     products = [(1, 32, 768, 3072), (1, 4096, 4096, 4096), (12, 128, 128, 64)]
     for dtype in ("f32", "tf32", "f16"):
-        times, seconds = vendor.predict("a100", dtype, products), vendor.second_kernels("a100", dtype, products)
+        times, seconds = (
+            vendor.predict("a100", dtype, products),
+            vendor.second_kernels("a100", dtype, products),
+        )
         assert times is not None and seconds is not None
         assert 2 <= seconds[0] < times[0] and (seconds[1:] == 0).all()
     assert vendor.second_kernels("p100", "bf16", products) is None
@@ -628,17 +825,25 @@ def test_launches_of_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
     def layer(*key: Any) -> Any:
         return layers.layer_of(*key, 2, 32)
 
-    count = {(name, dtype): len(layer(name, dtype)) for name in layers.IMPLEMENTATIONS for dtype in ("f16", "tf32")}
+    count = {
+        (name, dtype): len(layer(name, dtype))
+        for name in layers.IMPLEMENTATIONS
+        for dtype in ("f16", "tf32")
+    }
     assert count == {("torchscript", "f16"): 26, ("torchscript", "tf32"): 26, ("xla", "f16"): 22, ("xla", "tf32"): 22,
                      ("ft", "f16"): 11, ("ft", "tf32"): 14}  # fmt: skip
     assert len(layers.layer_of("ft", "f16", 1, 385)) == 14
     for name, dtype in count:
         products = [one.extents for one in layer(name, dtype) if one.what == "product"]
         fused = [one.extents for one in layer(name, dtype) if one.what == "attention"]
-        flops = sum(2 * b * m * n * k for b, m, n, k in products) + sum(4 * h * t * t * d for h, t, d in fused)
+        flops = sum(2 * b * m * n * k for b, m, n, k in products) + sum(
+            4 * h * t * t * d for h, t, d in fused
+        )
         # 12 · 768² weights for each of 64 tokens, and two products of 32 × 32 × 64 for each of 24 heads.
         assert flops == 2 * 64 * 12 * 768**2 + 2 * 24 * 2 * 32 * 32 * 64
-    softmax = [one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.what == "relu"]
+    softmax = [
+        one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.what == "relu"
+    ]
     assert softmax == ["maximum", "exponentials", "division"]
 
 
@@ -653,7 +858,9 @@ def test_fused_attention_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     attention = module.FusedAttention(start=1000.0, score=0.25)
 
     def microseconds(heads: int, tokens: int, **options: bool) -> float:
-        (time,) = attention.times(device, *(np.array([value], float) for value in (heads, tokens, 64)), **options)
+        (time,) = attention.times(
+            device, *(np.array([value], float) for value in (heads, tokens, 64)), **options
+        )
         return float(time)
 
     # A tile of 128 × 128 scores takes 16,384 · (256 / 1024 + 0.25) = 8192 cycles; two blocks of each of 8 heads on 4 SMs.

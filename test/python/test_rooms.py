@@ -48,7 +48,10 @@ def test_accepts_a_clean_tree(tmp_path: Path) -> None:
             {"options.py": "from . import api\n"},
             "python/ftuner/api.py:5: a circle of imports: ftuner.api -> ftuner.options -> ftuner.api",
         ),
-        ({"options.py": "def late() -> None:\n    from .api import compile\n"}, "a circle of imports"),
+        (
+            {"options.py": "def late() -> None:\n    from .api import compile\n"},
+            "a circle of imports",
+        ),
         ({"options.py": "import ftuner.api\n"}, "a circle of imports"),
         ({"options.py": "from ftuner import compile\n"}, "a circle of imports"),
         (
@@ -68,7 +71,9 @@ def test_refuses_imports(tmp_path: Path, changes: dict[str, str], message: str) 
     assert message in messages and messages.count("error: ") == 1
 
 
-@pytest.mark.parametrize("folder", ["include/FTuner/Device", "lib/Device", "tools", "python/ftuner/host"])
+@pytest.mark.parametrize(
+    "folder", ["include/FTuner/Device", "lib/Device", "tools", "python/ftuner/host"]
+)
 def test_refuses_a_large_folder(tmp_path: Path, folder: str) -> None:
     ending = "py" if folder.startswith("python") else "h"
     before = sum(name.startswith(folder.removeprefix("python/ftuner/") + "/") for name in CLEAN)

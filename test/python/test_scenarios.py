@@ -24,7 +24,9 @@ def test_one_plan_and_a_plan_for_each(
     spec.loader.exec_module(scenarios)
     monkeypatch.setattr(scenarios, "WIDTHS", (768, 2304))
     table, state = tmp_path / "table.csv", tmp_path / "state.jsonl"
-    arguments = f"--scenarios architectures --strategies ftuner roller --state {state} --csv {table}"
+    arguments = (
+        f"--scenarios architectures --strategies ftuner roller --state {state} --csv {table}"
+    )
     if home := os.environ.get("FTUNER_HOME"):
         arguments += f" --bin-dir {home}/bin"
     monkeypatch.setattr(sys, "argv", ["scenarios.py", *arguments.split()])
@@ -32,7 +34,9 @@ def test_one_plan_and_a_plan_for_each(
     printed, written = capsys.readouterr().out, table.read_text()
     rows = list(csv.DictReader(written.splitlines()))
     assert [(row["strategy"], row["plans"]) for row in rows] == [
-        (strategy, plans) for strategy in ("ftuner", "roller") for plans in ("one plan", "a plan for each")
+        (strategy, plans)
+        for strategy in ("ftuner", "roller")
+        for plans in ("one plan", "a plan for each")
     ]
     for judge in ("latency", "roofline"):
         assert min(float(row[f"{judge}_ratio"]) for row in rows) >= 1
@@ -52,4 +56,7 @@ def test_one_plan_and_a_plan_for_each(
     assert len(again.err.splitlines()) == 1 and "a plan for each" in again.out
     monkeypatch.setattr(scenarios.Runs, "tool", None)
     scenarios.main()
-    assert capsys.readouterr().out == again.out and printed.splitlines()[0] == again.out.splitlines()[0]
+    assert (
+        capsys.readouterr().out == again.out
+        and printed.splitlines()[0] == again.out.splitlines()[0]
+    )

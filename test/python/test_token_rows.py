@@ -8,8 +8,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,6 @@ from ftuner.latency.measurements.readers import read
 from ftuner.latency.measurements.rows import Devices, MeasurementTable, concatenate, fold_of
 from ftuner.latency.measurements.token_rows import VendorTile, launches_of, tiles
 from ftuner.latency.model import model
-
 from handmade import ROOT
 
 FOLDER = ROOT / "benchmarks" / "latency_model"
@@ -65,7 +65,9 @@ def test_rows_take_the_fastest_of_their_choices(sample: MeasurementTable) -> Non
     assert np.array_equal(fastest, sample.predict(constants))
 
 
-def test_rows_that_are_picked_keep_their_choices(sample: MeasurementTable, rng: np.random.Generator) -> None:
+def test_rows_that_are_picked_keep_their_choices(
+    sample: MeasurementTable, rng: np.random.Generator
+) -> None:
     constants = model().calibration("global")
     picked = rng.permutation(len(sample))[:40]
     whole = sample.predict(constants)
@@ -75,9 +77,7 @@ def test_rows_that_are_picked_keep_their_choices(sample: MeasurementTable, rng: 
     assert np.array_equal(sample[mask].predict(constants), whole[mask])
     assert np.array_equal(sample[3:9].device, sample.device[3:9])
     both = concatenate([sample[picked], sample[mask]])
-    assert np.array_equal(
-        both.predict(constants), np.concatenate([whole[picked], whole[mask]])
-    )
+    assert np.array_equal(both.predict(constants), np.concatenate([whole[picked], whole[mask]]))
 
 
 def test_neighbours_in_m_are_in_one_fold(sample: MeasurementTable) -> None:
@@ -87,6 +87,7 @@ def test_neighbours_in_m_are_in_one_fold(sample: MeasurementTable) -> None:
 
 def test_short_rows_are_left_out(tmp_path: Path) -> None:
     """Those of rounded times; finer ones count, however short."""
+
     def fitted(*times: float) -> list[bool]:
         rows = [["a40", "f16", "nt", 64, 4096, 4096, us, "2023"] for us in times]
         found = read([write_csv(tmp_path / "a.csv", COLUMNS, rows)], Devices())
@@ -140,11 +141,11 @@ def test_files_name_their_own_devices(tmp_path: Path) -> None:
         ("dtype layout library M N K", ["f16", "nt", "2026", 300, 4096, 2048], "vendor f16"),
     ],
 )
-def test_published_files_say_less(
-    tmp_path: Path, columns: str, row: list[Any], group: str
-) -> None:
+def test_published_files_say_less(tmp_path: Path, columns: str, row: list[Any], group: str) -> None:
     """Each is one reader's, and all are rows of the library of 2026."""
-    path = write_csv(tmp_path / "a.csv", ["device", *columns.split(), "latency_us"], [["h100", *row, 20]])
+    path = write_csv(
+        tmp_path / "a.csv", ["device", *columns.split(), "latency_us"], [["h100", *row, 20]]
+    )
     found = read([path], Devices())
     assert found.group.tolist() == [group] and found.extra["library"].tolist() == ["2026"]
     assert [int(found.extra[axis][0]) for axis in "MNK"] == [300, 4096, 2048]
@@ -223,7 +224,11 @@ def test_the_set_of_the_library_of_2026() -> None:
     for tile in found:
         assert tile.is_warpgroup and tile.is_across and tile.step_bytes == 128
         assert tile.rows % 8 == 0 and tile.columns % 64 == 0
-        assert tile.rows * tile.columns <= 2 * 128 * 160 and tile.cluster in [(1, 1), (2, 1), (1, 2)]
+        assert tile.rows * tile.columns <= 2 * 128 * 160 and tile.cluster in [
+            (1, 1),
+            (2, 1),
+            (1, 2),
+        ]
         assert tile.shared_bytes + 1024 <= capacity
         assert tile.stages == 16 or tile.shared_bytes * (1 + 1 / tile.stages) + 1024 > capacity
 
@@ -244,7 +249,9 @@ def test_a_cluster_reads_what_it_shares_once() -> None:
     assert both.parts[:, -1, fields.index("count")].tolist() == [9 * 5, 10 * 5]
 
 
-def test_fits_find_the_constants_of_made_up_times(sample: MeasurementTable, rng: np.random.Generator) -> None:
+def test_fits_find_the_constants_of_made_up_times(
+    sample: MeasurementTable, rng: np.random.Generator
+) -> None:
     """Times by random constants: a fit finds constants that predict others of the kind."""
     start = model().calibration("global")
     moved = {name: start[name] * rng.uniform(0.85, 1.15) for name in TENSOR}

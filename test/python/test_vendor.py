@@ -22,7 +22,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Any:
 def ratios(ends: Any, rows: list[Any]) -> list[tuple[Any, float]]:
     """Rows with their predicted time over that of cuBLAS."""
     return [
-        (row, time / row.measured["cublas"]) for row, time in zip(rows, ends.predicted(rows), strict=True)
+        (row, time / row.measured["cublas"])
+        for row, time in zip(rows, ends.predicted(rows), strict=True)
     ]
 
 
@@ -51,7 +52,11 @@ def test_few_rows_of_batches_are_priced_too_fast(ends: Any) -> None:
 
 def test_short_slices(ends: Any) -> None:
     """48 and 64 rows of K = 768 are sliced where that leaves 128 elements."""
-    rows = [row for row in ends.measured() if row.workload in ("dense", "linear") and row.product[1] in (48, 64)]
+    rows = [
+        row
+        for row in ends.measured()
+        if row.workload in ("dense", "linear") and row.product[1] in (48, 64)
+    ]
     assert len(rows) == 4
     for row, ratio in ratios(ends, rows):
         assert 0.8 < ratio < 1.1, (row.workload, row.product, ratio)
@@ -67,7 +72,10 @@ def test_how_the_right_factor_lies() -> None:
         across = vendor.predict("h200", dtype, product, is_transposed=False)
         assert along is not None and across is not None and along[0] < 0.7 * across[0]
     # 16-bit factors are read either way.
-    either = [vendor.predict("h200", "f16", [(1, 64, 2304, 768)], is_transposed=of) for of in (False, True)]
+    either = [
+        vendor.predict("h200", "f16", [(1, 64, 2304, 768)], is_transposed=of)
+        for of in (False, True)
+    ]
     assert either[0] == either[1]
 
 
@@ -76,4 +84,6 @@ def test_a_vector_by_a_matrix_is_a_matrix_by_a_vector() -> None:
     for device, dtype in (("h200", "f32"), ("v100", "f32"), ("a100", "bf16")):
         times = vendor.predict(device, dtype, products)
         assert times is not None
-        assert times[0] == pytest.approx(times[1], rel=0.02) and times[2] == pytest.approx(times[3], rel=0.02)
+        assert times[0] == pytest.approx(times[1], rel=0.02) and times[2] == pytest.approx(
+            times[3], rel=0.02
+        )

@@ -15,7 +15,6 @@ pytest.importorskip("iree.compiler")
 
 from ftuner import CompileError
 from ftuner.frontend.importing import torch_mlir, worker
-
 from test_interrupts import ENDLESS
 
 PASSES = (torch_mlir.FROM_ONNX, torch_mlir.TO_LINALG)

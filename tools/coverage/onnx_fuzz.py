@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "test" / "Integration"))
 warnings.simplefilter("ignore")
 
-from onnx_cases import all_operators, chains, outcome, table, trials, workers  # noqa: E402
+from onnx_cases import all_operators, chains, outcome, table, trials, workers
 
 
 def text_of(graph, seed):
@@ -33,7 +33,11 @@ def run(graphs, seed, jobs, batch):
     groups = collections.defaultdict(list)
     for graph in graphs:
         groups[graph.version].append(graph)
-    batches = [group[first : first + batch] for group in groups.values() for first in range(0, len(group), batch)]
+    batches = [
+        group[first : first + batch]
+        for group in groups.values()
+        for first in range(0, len(group), batch)
+    ]
     results = {}
     workers.run(batches, seed, jobs, lambda graph, result: results.__setitem__(graph.mark, result))
     return results
@@ -44,7 +48,9 @@ def shortest(graph, seed, failed):
     number = int(graph.mark[1:])
     for length in (1, 2):
         part = chains.graph(seed, number, length)
-        if isinstance(part, chains.Chain) and len(part.part(seed).nodes) < len(graph.part(seed).nodes):
+        if isinstance(part, chains.Chain) and len(part.part(seed).nodes) < len(
+            graph.part(seed).nodes
+        ):
             result = run([part], seed, 1, 1)[part.mark]
             if result.outcome == failed.outcome:
                 return part, result
@@ -52,7 +58,9 @@ def shortest(graph, seed, failed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, default=0, help="of graphs and values (default: 0)")
     parser.add_argument("--count", type=int, default=100, help="graphs (default: 100)")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="this graph alone")
@@ -72,10 +80,18 @@ def main():
                   f"{table.plain(result.words)}")  # fmt: skip
             continue
         graph, result = shortest(found[mark], arguments.seed, result)
-        print(f"{result.outcome} --seed {arguments.seed} --only {mark[1:]}: {graph.key}: {result.words}")
+        print(
+            f"{result.outcome} --seed {arguments.seed} --only {mark[1:]}: {graph.key}: {result.words}"
+        )
         print(text_of(graph, arguments.seed), flush=True)
     counts = collections.Counter(result.outcome for result in results.values())
-    print(", ".join(f"{counts[name]} {name}" for name in (*outcome.OUTCOMES, outcome.NOT_RUN) if counts[name]))
+    print(
+        ", ".join(
+            f"{counts[name]} {name}"
+            for name in (*outcome.OUTCOMES, outcome.NOT_RUN)
+            if counts[name]
+        )
+    )
     ran = sum(counts.values()) - counts[outcome.NOT_RUN]
     bad = ran - counts[outcome.RIGHT] - counts[outcome.REFUSED]
     return bool(bad) or counts[outcome.REFUSED] > 0.1 * ran

@@ -26,12 +26,13 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "test" / "Integration"))
 warnings.simplefilter("ignore")
 
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-from onnx_cases import networks, outcome  # noqa: E402
-from torch import nn  # noqa: E402
+import numpy as np
+import onnx
+import torch.nn.functional as F
+
+import torch
+from onnx_cases import networks, outcome
+from torch import nn
 
 PAGE = ROOT / "docs" / "onnx-networks.md"
 FORMS = ("h7", "h11", "7", "11", "20", "d18", "d23")
@@ -175,10 +176,17 @@ def model_of(name, form):
     if form.startswith("d"):
         sizes = {axis: torch.export.Dim.DYNAMIC for axis in axes}
         program = torch.onnx.export(
-            module, (make(*SIZES[-1]),), dynamo=True, dynamic_shapes=(sizes,), verbose=False, **options
+            module,
+            (make(*SIZES[-1]),),
+            dynamo=True,
+            dynamic_shapes=(sizes,),
+            verbose=False,
+            **options,
         )
         return program.model_proto
-    torch.onnx.export(module, (make(*SIZES[-1]),), file, dynamo=False, dynamic_axes={"x": axes}, **options)
+    torch.onnx.export(
+        module, (make(*SIZES[-1]),), file, dynamo=False, dynamic_axes={"x": axes}, **options
+    )
     return onnx.load_from_string(file.getvalue())
 
 
@@ -206,7 +214,9 @@ def run(name, form):
     started = time.monotonic()
     try:
         imported = import_proto(model)
-        function = ftuner.compile(SourceText.of_model(imported), **outcome.OPTIONS).functions[imported.name]
+        function = ftuner.compile(SourceText.of_model(imported), **outcome.OPTIONS).functions[
+            imported.name
+        ]
         seconds = time.monotonic() - started
         for x, want in zip(inputs, wanted):
             if words := outcome.difference(np.asarray(function(x)), want):
@@ -224,7 +234,9 @@ def write(results, command):
     makers = {"h": "by hand", "d": "newer"}
     heads = [f"{makers.get(form[0], 'older')}, {form.lstrip('hd')}" for form in FORMS]
     rows = [[results.get((name, form), ["not run"])[0] for form in FORMS] for name in NETWORKS]
-    sentences = [f"* {name}, {form}: {result[1]}" for (name, form), result in results.items() if result[1]]
+    sentences = [
+        f"* {name}, {form}: {result[1]}" for (name, form), result in results.items() if result[1]
+    ]
     text = TEXT.format(
         date=datetime.date.today(), command=command, ran=len(results), all=len(NETWORKS) * len(FORMS), onnx=onnx.__version__, ort=onnxruntime.__version__,
         torch=torch.__version__, heads=" | ".join(heads), rule="---|" * len(FORMS),
@@ -235,10 +247,18 @@ def write(results, command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--networks", default=",".join(NETWORKS), metavar="A,B", help="only these")
-    parser.add_argument("--forms", default=",".join(FORMS), help="operator sets (default: %(default)s)")
-    parser.add_argument("--log", metavar="FILE", help="appends a line of JSON for each run; those that it has are kept")
+    parser.add_argument(
+        "--forms", default=",".join(FORMS), help="operator sets (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--log",
+        metavar="FILE",
+        help="appends a line of JSON for each run; those that it has are kept",
+    )
     parser.add_argument("--write", action="store_true", help="writes docs/onnx-networks.md")
     arguments = parser.parse_args()
     names, forms = arguments.networks.split(","), arguments.forms.split(",")

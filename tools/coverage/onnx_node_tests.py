@@ -15,7 +15,6 @@ inputs and the results that the package onnx wants of them, its own tolerance in
 
 import argparse
 import collections
-import concurrent.futures
 import datetime
 import json
 import multiprocessing
@@ -26,12 +25,24 @@ import warnings
 
 import apart
 
-PASSED, REFUSED, UNCLEAR, WRONG, CRASHED = OUTCOMES = ("passed", "refused", "unclear", "wrong", "crashed")
+PASSED, REFUSED, UNCLEAR, WRONG, CRASHED = OUTCOMES = (
+    "passed",
+    "refused",
+    "unclear",
+    "wrong",
+    "crashed",
+)
 
 #: What a refusal says: the operator, why, and what to change.
-SENTENCE = re.compile(r"cannot import '[^']+': the operator ([^\s(]+)[^;]*(?: is not supported: | needs its input )[^;]+; \S.*")
+SENTENCE = re.compile(
+    r"cannot import '[^']+': the operator ([^\s(]+)[^;]*(?: is not supported: | needs its input )[^;]+; \S.*"
+)
 
-PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "docs", "onnx-node-tests.md")
+PATH = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+    "docs",
+    "onnx-node-tests.md",
+)
 
 #: Longer than any test takes.
 SECONDS = 300
@@ -42,6 +53,7 @@ def cases(pattern=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
+
         found = collect_testcases(None)
     wanted = re.compile(pattern or "")
     return {case.name.removeprefix("test_"): case for case in found if wanted.search(case.name)}
@@ -50,7 +62,9 @@ def cases(pattern=None):
 def operator_of(name, all_cases):
     """The operator that a test is about; that of the operator's own test for a function."""
     own = all_cases.get(re.sub(r"_expanded(_ver\d+)?$", "", name), all_cases[name])
-    nodes = [node for node in own.model.graph.node if node.op_type != "Constant"] or own.model.graph.node
+    nodes = [
+        node for node in own.model.graph.node if node.op_type != "Constant"
+    ] or own.model.graph.node
     node = nodes[0]
     return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
 
@@ -58,19 +72,39 @@ def operator_of(name, all_cases):
 def is_of_ftuner(case):
     """Whether all inputs and results are tensors of elements that FTuner has."""
     from onnx import TensorProto
-    own = {TensorProto.DataType.Value(name) for name in (
-        "BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64",
-        "FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE")}
+
+    own = {
+        TensorProto.DataType.Value(name)
+        for name in (
+            "BOOL",
+            "INT8",
+            "INT16",
+            "INT32",
+            "INT64",
+            "UINT8",
+            "UINT16",
+            "UINT32",
+            "UINT64",
+            "FLOAT16",
+            "BFLOAT16",
+            "FLOAT",
+            "DOUBLE",
+        )
+    }
     graph = case.model.graph
-    return all(value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in own
-               for value in [*graph.input, *graph.output])
+    return all(
+        value.type.HasField("tensor_type") and value.type.tensor_type.elem_type in own
+        for value in [*graph.input, *graph.output]
+    )
 
 
 def outcome_of(case, options):
     """How a test ends, and the words with it."""
-    import ftuner
     from onnx.backend.test.runner import Runner, _normalize_tensor
+
+    import ftuner
     from ftuner.onnx_backend import Backend
+
     try:
         compiled = Backend.prepare(case.model, "CPU", **options)
         for inputs, wanted in case.data_sets:
@@ -95,6 +129,7 @@ def outcome_of(case, options):
 
 def run_apart(case, options):
     """`outcome_of` in a process of its own, for the importer may end its."""
+
     def work(tell):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -111,6 +146,7 @@ def run(chosen, options, jobs):
     # Loaded before the processes split, so that none loads it again.
     import ftuner.onnx_backend  # noqa: F401
     from ftuner.frontend.importing import torch_mlir
+
     for module in ("extras.onnx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these tests")
     names = list(chosen)
@@ -190,10 +226,18 @@ def page(outcomes, all_cases):
     own = {name for name, case in all_cases.items() if is_of_ftuner(case)}
     totals = [
         row("all", [*outcomes.values()]),
-        row("whose inputs and results are tensors of elements that FTuner has",
-            [outcome for name, outcome in outcomes.items() if name in own]),
-        row("of these, without the expanded functions",
-            [outcome for name, outcome in outcomes.items() if name in own and "_expanded" not in name]),
+        row(
+            "whose inputs and results are tensors of elements that FTuner has",
+            [outcome for name, outcome in outcomes.items() if name in own],
+        ),
+        row(
+            "of these, without the expanded functions",
+            [
+                outcome
+                for name, outcome in outcomes.items()
+                if name in own and "_expanded" not in name
+            ],
+        ),
     ]
     by_operator = collections.defaultdict(list)
     sentences = collections.Counter()
@@ -203,15 +247,24 @@ def page(outcomes, all_cases):
         if outcome[0] == REFUSED:
             sentences[operator, plain(outcome[1])] += 1
     return PAGE.format(
-        date=datetime.date.today().isoformat(), onnx=version("onnx"), iree=version("iree-base-compiler"),
+        date=datetime.date.today().isoformat(),
+        onnx=version("onnx"),
+        iree=version("iree-base-compiler"),
         totals="\n".join(totals),
-        operators="\n".join(row(operator, found) for operator, found in sorted(by_operator.items())),
-        sentences="\n".join(f"| {operator} | {count} | {words} |"
-                            for (operator, words), count in sorted(sentences.items())))
+        operators="\n".join(
+            row(operator, found) for operator, found in sorted(by_operator.items())
+        ),
+        sentences="\n".join(
+            f"| {operator} | {count} | {words} |"
+            for (operator, words), count in sorted(sentences.items())
+        ),
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--filter", metavar="REGEX", help="only tests whose name has it")
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (default: 1)")
     parser.add_argument("--json", metavar="FILE", help="writes every outcome with its words")

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "test" / "Integration"))
 warnings.simplefilter("ignore")
 
-from onnx_cases import all_operators, case, outcome, table, trials, workers  # noqa: E402
+from onnx_cases import all_operators, case, outcome, table, trials, workers
 
 
 def chosen(names, modes, seed, most=None, points=2):
@@ -43,23 +43,44 @@ def batches_of(found, size):
     groups = collections.defaultdict(list)
     for trial in found:
         groups[trial.version, trial.mode].append(trial)
-    ordered = sorted(groups.items(), key=lambda item: (MODES_IN_ORDER.index(item[0][1]), -item[0][0]))
-    return [group[first : first + size] for _, group in ordered for first in range(0, len(group), size)]
+    ordered = sorted(
+        groups.items(), key=lambda item: (MODES_IN_ORDER.index(item[0][1]), -item[0][0])
+    )
+    return [
+        group[first : first + size] for _, group in ordered for first in range(0, len(group), size)
+    ]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--operators", metavar="A,B", help="only these")
-    parser.add_argument("--modes", default=",".join(trials.MODES), help="of sizes (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of configurations and values (default: 0)")
+    parser.add_argument(
+        "--modes", default=",".join(trials.MODES), help="of sizes (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of configurations and values (default: 0)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (default: 1)")
     parser.add_argument("--batch", type=int, default=24, help="trials in one model (default: 24)")
-    parser.add_argument("--most", type=int, metavar="N", help="the first configurations of each operator (default: all)")
-    parser.add_argument("--points", type=int, default=2, help="of known sizes of a configuration (default: 2)")
+    parser.add_argument(
+        "--most",
+        type=int,
+        metavar="N",
+        help="the first configurations of each operator (default: all)",
+    )
+    parser.add_argument(
+        "--points", type=int, default=2, help="of known sizes of a configuration (default: 2)"
+    )
     parser.add_argument("--log", metavar="FILE", help="appends a line of JSON for each trial")
-    parser.add_argument("--resume", action="store_true", help="leaves out the trials that the log has")
+    parser.add_argument(
+        "--resume", action="store_true", help="leaves out the trials that the log has"
+    )
     parser.add_argument("--write", action="store_true", help="writes docs/onnx-sweep.md")
-    parser.add_argument("--verbose", action="store_true", help="prints each trial that is not right")
+    parser.add_argument(
+        "--verbose", action="store_true", help="prints each trial that is not right"
+    )
     arguments = parser.parse_args()
     if arguments.resume and not arguments.log:
         parser.error("--resume: expected --log FILE")
@@ -67,7 +88,9 @@ def main():
     unknown = [name for name in names if name not in all_operators()]
     if unknown:
         parser.error(f"--operators: expected operators of the sweep, but got {', '.join(unknown)}")
-    found = chosen(names, arguments.modes.split(","), arguments.seed, arguments.most, arguments.points)
+    found = chosen(
+        names, arguments.modes.split(","), arguments.seed, arguments.most, arguments.points
+    )
     results = {}
     if arguments.resume and Path(arguments.log).exists():
         for line in Path(arguments.log).read_text().splitlines():
@@ -79,7 +102,12 @@ def main():
     def report(trial, result):
         results[trial.key] = result
         if log:
-            words = {"key": trial.key, "seed": arguments.seed, "outcome": result.outcome, "words": result.words}
+            words = {
+                "key": trial.key,
+                "seed": arguments.seed,
+                "outcome": result.outcome,
+                "words": result.words,
+            }
             print(json.dumps(words), file=log, flush=True)
         if arguments.verbose and result.outcome not in (outcome.RIGHT, outcome.NOT_RUN):
             print(f"{result.outcome}: {trial.key}: {result.words}", flush=True)
@@ -89,11 +117,19 @@ def main():
     if arguments.write:
         table.write(found, results, " ".join(["tools/coverage/onnx_sweep.py", *sys.argv[1:]]))
     counts = collections.Counter(result.outcome for result in results.values())
-    print(", ".join(f"{counts[name]} {name}" for name in (*outcome.OUTCOMES, outcome.NOT_RUN) if counts[name]))
+    print(
+        ", ".join(
+            f"{counts[name]} {name}"
+            for name in (*outcome.OUTCOMES, outcome.NOT_RUN)
+            if counts[name]
+        )
+    )
     unclear = table.unclear(found, results)
     for key, faults in [*unclear.items()][:20]:
         print(f"unclear: {key}: {'; '.join(faults)}: {results[key].words}")
-    return bool(unclear) or any(counts[name] for name in (outcome.WRONG, outcome.CRASH, outcome.HANG))
+    return bool(unclear) or any(
+        counts[name] for name in (outcome.WRONG, outcome.CRASH, outcome.HANG)
+    )
 
 
 if __name__ == "__main__":

@@ -33,9 +33,16 @@ import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import apart  # noqa: E402
+import apart
 
-RIGHT, REFUSED, UNCLEAR, WRONG, CRASHED, LEFT = OUTCOMES = ("right", "refused", "unclear", "wrong", "crashed", "left")
+RIGHT, REFUSED, UNCLEAR, WRONG, CRASHED, LEFT = OUTCOMES = (
+    "right",
+    "refused",
+    "unclear",
+    "wrong",
+    "crashed",
+    "left",
+)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATH = os.path.join(ROOT, "docs", "torch-operators.md")
@@ -100,19 +107,35 @@ OUTSIDE = """
 UNREPEATABLE = ("searchsorted",)
 
 #: Statistics that PyTorch updates element by element, so that the mean of an infinite row is NaN.
-STATISTICS = ("native_layer_norm", "native_group_norm", "nn.functional.group_norm", "var_mean", "std_mean")
+STATISTICS = (
+    "native_layer_norm",
+    "native_group_norm",
+    "nn.functional.group_norm",
+    "var_mean",
+    "std_mean",
+)
 
 
 def database():
     """The operators with their groups, by their names."""
-    from torch.testing._internal import opinfo
     from torch.testing._internal.common_methods_invocations import op_db
 
-    groups = {name: group for group, names in (
-        ("pointwise", POINTWISE), ("reductions", REDUCTIONS), ("indexing", INDEXING), ("shapes", SHAPES),
-    ) for name in names}
-    classes = {"UnaryUfuncInfo": "pointwise", "BinaryUfuncInfo": "pointwise", "ReductionOpInfo": "reductions",
-               "ShapeFuncInfo": "shapes"}
+    groups = {
+        name: group
+        for group, names in (
+            ("pointwise", POINTWISE),
+            ("reductions", REDUCTIONS),
+            ("indexing", INDEXING),
+            ("shapes", SHAPES),
+        )
+        for name in names
+    }
+    classes = {
+        "UnaryUfuncInfo": "pointwise",
+        "BinaryUfuncInfo": "pointwise",
+        "ReductionOpInfo": "reductions",
+        "ShapeFuncInfo": "shapes",
+    }
     found = {}
     for operator in op_db:
         name = f"{operator.name}.{operator.variant_test_name}".rstrip(".")
@@ -132,8 +155,11 @@ def samples_of(operator, count):
     dtype = next(t for t in (torch.float32, torch.int64, torch.bool) if t in types)
     torch.manual_seed(0)
     found = list(operator.sample_inputs("cpu", dtype))
-    numbers = range(len(found)) if len(found) <= count else sorted(
-        {round(k * (len(found) - 1) / max(count - 1, 1)) for k in range(count)})
+    numbers = (
+        range(len(found))
+        if len(found) <= count
+        else sorted({round(k * (len(found) - 1) / max(count - 1, 1)) for k in range(count)})
+    )
     return {number: found[number] for number in numbers}
 
 
@@ -141,8 +167,9 @@ class Case:
     """A sample as a model of its tensors; everything else of it is part of the model."""
 
     def __init__(self, operator, sample):
-        import torch
         from torch.utils import _pytree as pytree
+
+        import torch
 
         leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
         places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
@@ -158,8 +185,10 @@ class Case:
                 return tuple(found)
 
         self.model = Model()
-        self.shapes = tuple({dim: torch.export.Dim.AUTO for dim, size in enumerate(t.shape) if size > 1}
-                            for t in self.tensors)
+        self.shapes = tuple(
+            {dim: torch.export.Dim.AUTO for dim, size in enumerate(t.shape) if size > 1}
+            for t in self.tensors
+        )
 
     def eager(self, tensors):
         """Results of eager PyTorch; those that it gives are the inputs themselves are copied."""
@@ -288,13 +317,15 @@ def compare(case, function, tensors, where):
 def is_of_export(error):
     """Returns whether torch.export raised an error of its own."""
     frames = traceback.extract_tb(error.__traceback__)
-    return any(frame.name == "program_of" for frame in frames) and "site-packages/torch" in frames[-1].filename
+    return (
+        any(frame.name == "program_of" for frame in frames)
+        and "site-packages/torch" in frames[-1].filename
+    )
 
 
 def outcome_of(group, operator, sample):
     """How a sample ends, and the words with it."""
     import ftuner.torch
-    import torch
 
     case = Case(operator, sample)
     try:
@@ -304,7 +335,10 @@ def outcome_of(group, operator, sample):
         if is_of_export(error) or not case.is_taken():
             return LEFT, ""
         words = " ".join(str(error).split())
-        if isinstance(error, ftuner.CompileError) or "expected a model that changes nothing" in words:
+        if (
+            isinstance(error, ftuner.CompileError)
+            or "expected a model that changes nothing" in words
+        ):
             return (REFUSED if is_sentence(words) else UNCLEAR), words[:600]
         return CRASHED, f"{type(error).__name__}: {words[:400]}"
     try:
@@ -343,8 +377,16 @@ def work_through(group, operator, count, done, tell):
         try:
             outcome, words = outcome_of(group, operator, sample)
         except Exception as error:
-            outcome, words = CRASHED, f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        result = {"sample": number, "outcome": outcome, "words": words, "seconds": round(time.monotonic() - begin, 2)}
+            outcome, words = (
+                CRASHED,
+                f"{type(error).__name__}: {' '.join(str(error).split())[:400]}",
+            )
+        result = {
+            "sample": number,
+            "outcome": outcome,
+            "words": words,
+            "seconds": round(time.monotonic() - begin, 2),
+        }
         tell((json.dumps(result) + "\n").encode())
 
 
@@ -352,7 +394,9 @@ def run_operator(group, operator, count, done, limit=SECONDS):
     """Yields the outcome of each sample; a process that ends is followed by another one."""
     done = set(done)
     while True:
-        output, code = apart.run_isolated(lambda tell: work_through(group, operator, count, done, tell), limit)
+        output, code = apart.run_isolated(
+            lambda tell: work_through(group, operator, count, done, tell), limit
+        )
         lines = output.decode().splitlines()
         for line in lines:
             if line.startswith("{"):
@@ -363,11 +407,20 @@ def run_operator(group, operator, count, done, limit=SECONDS):
             return
         number = int(lines[-1]) if lines and lines[-1].isdigit() else None
         if number is None and not any(line.startswith("{") for line in lines):
-            yield {"sample": -1, "outcome": CRASHED, "words": f"the process ended with code {code}", "seconds": 0}
+            yield {
+                "sample": -1,
+                "outcome": CRASHED,
+                "words": f"the process ended with code {code}",
+                "seconds": 0,
+            }
             return
         if number is not None:
             done.add(number)
-            how = f"it took more than {limit} s" if code == -14 else f"the process ended with code {code}"
+            how = (
+                f"it took more than {limit} s"
+                if code == -14
+                else f"the process ended with code {code}"
+            )
             yield {"sample": number, "outcome": CRASHED, "words": how, "seconds": 0}
 
 
@@ -376,9 +429,11 @@ def load():
     import torch
 
     torch.set_num_threads(1)
+    import torch.testing._internal.common_methods_invocations
+
     import ftuner.torch  # noqa: F401
-    import torch.testing._internal.common_methods_invocations  # noqa: F401
     from ftuner.frontend.importing import torch_mlir
+
     for module in ("extras.fx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these samples")
 
@@ -466,29 +521,52 @@ def page(results, chosen, count):
         totals.append(f"| {group or 'all'} | {len(names)} | {cells(found)} |")
     for name, found in sorted(results.items()):
         reasons = collections.Counter(
-            reason_of(words) for outcome, words in found.values() if outcome not in (RIGHT, LEFT))
+            reason_of(words) for outcome, words in found.values() if outcome not in (RIGHT, LEFT)
+        )
         if any(outcome != LEFT for outcome, _ in found.values()):
-            rows.append(f"| {name} | {chosen[name][0]} | {cells(found.values())} | {'; '.join(reasons)} |")
+            rows.append(
+                f"| {name} | {chosen[name][0]} | {cells(found.values())} | {'; '.join(reasons)} |"
+            )
     return PAGE.format(
-        date=datetime.date.today().isoformat(), torch=version("torch"), iree=version("iree-base-compiler"),
-        count=count, totals="\n".join(totals), operators="\n".join(rows))
+        date=datetime.date.today().isoformat(),
+        torch=version("torch"),
+        iree=version("iree-base-compiler"),
+        count=count,
+        totals="\n".join(totals),
+        operators="\n".join(rows),
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--operators", metavar="REGEX", default="", help="only operators whose whole name matches")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--operators", metavar="REGEX", default="", help="only operators whose whole name matches"
+    )
     parser.add_argument("--group", choices=("pointwise", "reductions", "indexing", "shapes"))
-    parser.add_argument("--samples", type=int, default=8, metavar="N", help="of each operator at most (default: 8)")
+    parser.add_argument(
+        "--samples", type=int, default=8, metavar="N", help="of each operator at most (default: 8)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (default: 1)")
-    parser.add_argument("--results", metavar="FILE", help="outcomes, line by line; those in it are not run again")
-    parser.add_argument("--again", metavar="REGEX", help="runs samples of FILE whose outcome and words have it again")
+    parser.add_argument(
+        "--results", metavar="FILE", help="outcomes, line by line; those in it are not run again"
+    )
+    parser.add_argument(
+        "--again",
+        metavar="REGEX",
+        help="runs samples of FILE whose outcome and words have it again",
+    )
     parser.add_argument("--write", action="store_true", help="writes docs/torch-operators.md")
     options = parser.parse_args()
     if options.write and (options.operators or options.group):
         parser.error("--write: expected all operators, but got --operators or --group")
     load()
-    chosen = {name: found for name, found in database().items()
-              if re.fullmatch(options.operators or ".*", name) and options.group in (None, found[0])}
+    chosen = {
+        name: found
+        for name, found in database().items()
+        if re.fullmatch(options.operators or ".*", name) and options.group in (None, found[0])
+    }
     results = collections.defaultdict(dict)
     if options.results and os.path.exists(options.results):
         with open(options.results) as file:
@@ -505,14 +583,19 @@ def main():
         if file:
             print(json.dumps(result), file=file, flush=True)
         if result["outcome"] in (UNCLEAR, WRONG, CRASHED):
-            print(f"{result['outcome']} {result['operator']} {result['sample']}: {result['words']}", flush=True)
+            print(
+                f"{result['outcome']} {result['operator']} {result['sample']}: {result['words']}",
+                flush=True,
+            )
 
     run(chosen, options.samples, results, options.jobs, put)
     results = {name: found for name, found in results.items() if name in chosen}
     if options.write:
         with open(PATH, "w") as target:
             target.write(page(results, chosen, options.samples))
-    counts = collections.Counter(outcome for found in results.values() for outcome, _ in found.values())
+    counts = collections.Counter(
+        outcome for found in results.values() for outcome, _ in found.values()
+    )
     print(", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES))
     return int(any(counts[outcome] for outcome in (UNCLEAR, WRONG, CRASHED)))
 

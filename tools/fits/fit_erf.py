@@ -25,14 +25,14 @@ def fit(function, weight, first, low, high, fixed):
     """
     count = DEGREE - first + 2
     points = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, 4001))) / 2
-    powers = points[:, None]**np.arange(DEGREE + 1)
+    powers = points[:, None] ** np.arange(DEGREE + 1)
     wanted, weights = function(points) - powers[:, :first] @ fixed, weight(points)
     powers = powers[:, first:]
     # Without a constant, the error cannot alternate at 0.
-    extrema = np.linspace(0, len(points) - 1, count + (first > 0))[first > 0:].astype(int)
+    extrema = np.linspace(0, len(points) - 1, count + (first > 0))[first > 0 :].astype(int)
     best = None
     for _ in range(40):
-        system = np.column_stack([powers[extrema], (-1.0)**np.arange(count) / weights[extrema]])
+        system = np.column_stack([powers[extrema], (-1.0) ** np.arange(count) / weights[extrema]])
         scale = np.abs(system).max(axis=0)
         coefficients = (np.linalg.solve(system / scale, wanted[extrema]) / scale)[:-1]
         errors = weights * (powers @ coefficients - wanted)
@@ -87,9 +87,15 @@ def erf(x, near, far, exp2_error):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stride", type=int, default=61,
-                        help="floats from one checked to the next (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--stride",
+        type=int,
+        default=61,
+        help="floats from one checked to the next (default: %(default)s)",
+    )
     options = parser.parse_args()
     near = fit_floats(small, lambda square: 1 / (1 + small(square)), 0, THRESHOLD**2)
     far = fit_floats(large, lambda x: special.erfc(x) / special.erf(x), THRESHOLD, END)
@@ -107,8 +113,11 @@ def main():
             fall = -np.diff(y, prepend=previous) / ulp
             falls, deepest = falls + np.count_nonzero(fall > 0), max(deepest, fall.max())
             previous = y[-1]
-        print(f"ex2.approx off by {exp2_error:.3g}: at most {largest:.3f} ulp, "
-              f"falls {falls} times, by at most {deepest:g} ulp, ends at {previous}", flush=True)
+        print(
+            f"ex2.approx off by {exp2_error:.3g}: at most {largest:.3f} ulp, "
+            f"falls {falls} times, by at most {deepest:g} ulp, ends at {previous}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from scipy import special
 
-FILE = Path(__file__).parents[2] / "python" / "ftuner" / "frontend" / "torch" / "decompose" / "special.py"
+FILE = (
+    Path(__file__).parents[2]
+    / "python"
+    / "ftuner"
+    / "frontend"
+    / "torch"
+    / "decompose"
+    / "special.py"
+)
 LEAST = 3e-9
 
 
@@ -60,7 +68,9 @@ def bessel_near(order):
     """exp(-x) I(x) of order 0, and of order 1 over x."""
     if order == 0:
         return special.i0e
-    return lambda x: np.where(x < 1e-6, 0.5 * np.exp(-x), special.i1e(np.maximum(x, 1e-6)) / np.maximum(x, 1e-6))
+    return lambda x: np.where(
+        x < 1e-6, 0.5 * np.exp(-x), special.i1e(np.maximum(x, 1e-6)) / np.maximum(x, 1e-6)
+    )
 
 
 def bessel_far(order):
@@ -94,7 +104,9 @@ def table():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="compares with the file")
     arguments = parser.parse_args()
     fits = table()
@@ -108,7 +120,11 @@ def main():
     for node in ast.walk(ast.parse(FILE.read_text())):
         if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "_SERIES":
             kept = ast.literal_eval(node.value)
-            wrong = [name for name, (*_, series) in fits.items() if not np.allclose(kept[name][2], series, rtol=1e-6)]
+            wrong = [
+                name
+                for name, (*_, series) in fits.items()
+                if not np.allclose(kept[name][2], series, rtol=1e-6)
+            ]
             print("differ: " + ", ".join(wrong) if wrong else f"{len(fits)} series are as derived")
             return bool(wrong)
     sys.exit("error: special.py has no table _SERIES")

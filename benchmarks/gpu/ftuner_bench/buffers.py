@@ -114,7 +114,8 @@ class Guarded:
     def bands_intact(self) -> bool:
         end = self.start + self.length
         return bool(
-            (self.bits[: self.start] == self.poison).all() and (self.bits[end:] == self.poison).all()
+            (self.bits[: self.start] == self.poison).all()
+            and (self.bits[end:] == self.poison).all()
         )
 
     def unwritten(self) -> int:

@@ -173,9 +173,7 @@ def _graph(session: Session) -> bool:
     function = _function(session, workload)
     device, problems = session.machine.device, []
     for size in session.grid(workload)[:4]:
-        operands = [
-            _operand(workload, shape, device) for shape in workload.argument_shapes(size)
-        ]
+        operands = [_operand(workload, shape, device) for shape in workload.argument_shapes(size)]
         result = guarded(workload.result_element, workload.result_shape(size), device)
         sizes = workload.dynamic_sizes(size)
         workspace = torch.empty(

@@ -305,9 +305,7 @@ def prepare(
             alone = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
             compile_case(case, alone.to(weight.dtype), inputs[:1], product_of(case))
         own = {key for key, _ in [*module.named_parameters(), *module.named_buffers()]}
-        constants = {
-            key: tensor for key, tensor in exported.parameters.items() if key not in own
-        }
+        constants = {key: tensor for key, tensor in exported.parameters.items() if key not in own}
         (folder / f"{case.name}.json").write_text(
             json.dumps(list(exported.parameters)), encoding="utf-8"
         )
@@ -389,9 +387,7 @@ def _ways(
     return ways
 
 
-def _unfused(
-    case: Case, module: _Epilogue, folder: pathlib.Path
-) -> Callable[..., torch.Tensor]:
+def _unfused(case: Case, module: _Epilogue, folder: pathlib.Path) -> Callable[..., torch.Tensor]:
     """FTuner's products alone, and PyTorch's operators behind them."""
     import ftuner
 
@@ -449,9 +445,7 @@ def _inputs(session: Session, case: Case, size: int) -> tuple[torch.Tensor, ...]
     return inputs
 
 
-def _copies(
-    session: Session, inputs: Sequence[torch.Tensor]
-) -> list[tuple[torch.Tensor, ...]]:
+def _copies(session: Session, inputs: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
     """As many as a cold cache takes; results need about as much memory as inputs."""
     bytes_each = 2 * sum(tensor.numel() * tensor.element_size() for tensor in inputs)
     count = min(64, max(1, round(buffers.COLD_FACTOR * session.machine.cache_bytes / bytes_each)))
@@ -474,9 +468,7 @@ def _kernels(session: Session, call: Call) -> list[list[Any]]:
         events = json.loads(pathlib.Path(file.name).read_text(encoding="utf-8"))["traceEvents"]
     kinds = ("kernel", "gpu_memcpy", "gpu_memset")
     found = sorted(
-        (event["ts"], event["name"], event["dur"])
-        for event in events
-        if event.get("cat") in kinds
+        (event["ts"], event["name"], event["dur"]) for event in events if event.get("cat") in kinds
     )
     count = len(found) // PROFILED
     if not count or count * PROFILED != len(found):

@@ -106,11 +106,16 @@ def without_attributes(text: str) -> str:
 
 
 def prepare(
-    small: bool, folder: pathlib.Path, device: str, options: dict[str, Any], say: Callable[[str], None]
+    small: bool,
+    folder: pathlib.Path,
+    device: str,
+    options: dict[str, Any],
+    say: Callable[[str], None],
 ) -> None:
     """Compiles the modules, and copies IREE's programs, into `folder`."""
-    import ftuner.iree
     import iree._runtime_libs  # type: ignore[import-not-found]
+
+    import ftuner.iree
 
     folder.mkdir(parents=True)
     (libraries,) = iree._runtime_libs.__path__

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
 import torch._dynamo
+
+import torch
 
 from . import buffers
 from .bundle import is_same_release
@@ -248,7 +249,7 @@ def _compile(
         except Exception as error:
             session.write(
                 "error",
-                message=f"{model.name}, {way}: {type(error).__name__}: " f"{str(error)[:1500]}",
+                message=f"{model.name}, {way}: {type(error).__name__}: {str(error)[:1500]}",
                 traceback="",
             )
     return result

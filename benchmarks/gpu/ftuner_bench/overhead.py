@@ -97,9 +97,7 @@ def _measure(session: Session, workload: Workload) -> None:
     x, y = a[:size], c[:size]
     b_as_is = operand_b(workload, b)
     contestants["function, by the Python package"] = lambda: _python(lambda: packaged(x, b, out=y))
-    contestants["torch.matmul with out"] = lambda: _python(
-        lambda: torch.matmul(x, b_as_is, out=y)
-    )
+    contestants["torch.matmul with out"] = lambda: _python(lambda: torch.matmul(x, b_as_is, out=y))
     if not session.machine.rehearsal:
         try:
             bare = _bare(session, library, loop, workload, size, (a, b, c))

@@ -30,10 +30,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--deadline", type=float, required=True, help="of time.monotonic(), which processes share"
     )
+    parser.add_argument("--short", action="store_true", help="the part has less time than it needs")
     parser.add_argument(
-        "--short", action="store_true", help="the part has less time than it needs"
+        "--parent", type=int, help="descriptor of a pipe that the parent keeps open"
     )
-    parser.add_argument("--parent", type=int, help="descriptor of a pipe that the parent keeps open")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--workloads", default="")
     parser.add_argument("--sizes", default="")
@@ -87,9 +87,7 @@ def main() -> int:
                 message=f"{type(error).__name__}: {error}",
                 traceback="" if isinstance(error, RuntimeFailure) else traceback.format_exc(),
             )
-            print(
-                f"error: part {options.part}: {type(error).__name__}: {error}", file=sys.stderr
-            )
+            print(f"error: part {options.part}: {type(error).__name__}: {error}", file=sys.stderr)
             return 2
         write(
             "finished",

@@ -191,15 +191,15 @@ def _slices(
     return result
 
 
-def _schedules(
-    programs: Sequence[dict[str, Any]], extents: Sequence[int]
-) -> list[dict[str, Any]]:
+def _schedules(programs: Sequence[dict[str, Any]], extents: Sequence[int]) -> list[dict[str, Any]]:
     """The best blocks of `wgmma` with every choice of clusters, persistence and ping-pong, of which the
     search keeps what is predicted to be fastest."""
     bases: dict[tuple[Any, ...], dict[str, Any]] = {}
     for program in programs:
         schedule, tiles = program["schedule"], program["ukernels"]
-        is_taken = program["path"] == "wgmma" and schedule["tma"] and schedule["producer_warpgroups"]
+        is_taken = (
+            program["path"] == "wgmma" and schedule["tma"] and schedule["producer_warpgroups"]
+        )
         if is_taken and len(tiles) == 1 and program["reduce_split"] == 1:
             block = [*tiles[0]["block_tile"]]
             block[0] //= schedule["cluster_m"]
@@ -334,9 +334,7 @@ def module_of_families(
     return planned.before + planned.plan(planned.symbol, families, sizes, 0) + planned.after
 
 
-def is_valid(
-    tools: pathlib.Path, path: pathlib.Path, device: str, program: dict[str, Any]
-) -> bool:
+def is_valid(tools: pathlib.Path, path: pathlib.Path, device: str, program: dict[str, Any]) -> bool:
     """Returns true if the compiler makes a kernel of a program."""
     planned = _planned(tools, path, device)
     plan = planned.plan(planned.symbol, [family_text(program)], [4], 0)

@@ -11,9 +11,9 @@ from typing import Any
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
-from .records import Record  # noqa: E402
+from .records import Record
 
 STYLES = {
     "ftuner": ("FTuner", "#d62728", "-"),
@@ -70,8 +70,7 @@ def products(
                     axis.plot(sizes, speed, style, color=color, label=label, linewidth=1.2)
                     axis.fill_between(sizes, low, high, color=color, alpha=0.15, linewidth=0)
             axis.set_title(
-                f"{titles.get(workload, workload)}, "
-                f"{'warm' if mode == 'graph_warm' else 'cold'} L2"
+                f"{titles.get(workload, workload)}, {'warm' if mode == 'graph_warm' else 'cold'} L2"
             )
             axis.set_ylabel("GFLOP/s")
             axis.set_ylim(bottom=0)

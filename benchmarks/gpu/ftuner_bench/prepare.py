@@ -211,6 +211,7 @@ class Preparation:
 
     def compiler_of_texts(self, device: str) -> Callable[[str, pathlib.Path], None]:
         """What compiles a text to a library of the bundle."""
+
         def compile_text(text: str, library: pathlib.Path) -> None:
             with tempfile.TemporaryDirectory() as temporary:
                 source = pathlib.Path(temporary) / "function.mlir"
@@ -246,9 +247,7 @@ class Preparation:
             programs[str(size)] = []
             sampled: list[tuple[int | None, dict[str, Any]]] = [*plans.sample(every, size)]
             batch, *extents = workload.extents(size)
-            others = plans.variants(
-                every, batch, extents, sms, *((1,) if self.rehearsal else ())
-            )
+            others = plans.variants(every, batch, extents, sms, *((1,) if self.rehearsal else ()))
             if self.rehearsal:
                 unknown = [one for one in others if one[0] is None]
                 sampled, others = sampled[::3], unknown[:2] + unknown[2:][-1:]
@@ -288,9 +287,7 @@ class Preparation:
         text = plans.module_of_families(self.tools, source, device, list(families))
         compile_plan("selection_", "programs", text)
         if sliced:
-            text = plans.module_of_functions(
-                self.tools, source, device, workload.name, sliced
-            )
+            text = plans.module_of_functions(self.tools, source, device, workload.name, sliced)
             compile_plan("slices_", "slices", text)
         with tempfile.TemporaryDirectory() as temporary:
             listing = pathlib.Path(temporary) / "programs.json"
@@ -309,7 +306,9 @@ class Preparation:
         for name in libraries:
             shutil.copy(self.build / "lib" / name, self.out / "lib" / name)
         if self.rehearsal and self.has("iree"):
-            shutil.copytree(self.build / "lib" / "cuda-emulator", self.out / "lib" / "cuda-emulator")
+            shutil.copytree(
+                self.build / "lib" / "cuda-emulator", self.out / "lib" / "cuda-emulator"
+            )
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(FOLDER, self.out / FOLDER.name, ignore=ignored)
         for name in ("run.sh", "bandwidths.cu", "probes.cu", "timer.cuh"):
@@ -459,11 +458,11 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     size = bundle.size_of(options.out)
-    preparation.say(f"{options.out}: {size / 2 ** 20:.1f} MiB")
+    preparation.say(f"{options.out}: {size / 2**20:.1f} MiB")
     if size >= MOST_BYTES:
         print(
             f"error: expected a bundle of less than {MOST_BYTES >> 20} MiB, but got "
-            f"{size / 2 ** 20:.1f} MiB; leave out a device, or make it for one --call",
+            f"{size / 2**20:.1f} MiB; leave out a device, or make it for one --call",
             file=sys.stderr,
         )
         return 1

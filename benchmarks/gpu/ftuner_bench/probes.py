@@ -42,7 +42,9 @@ def measure(session: Session) -> bool:
                 session.write("box_rows", prices=prices(found["boxes"]))
         except (RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
             passed = False
-            session.write("error", message=f"{section}: {type(error).__name__}: {error}", traceback="")
+            session.write(
+                "error", message=f"{section}: {type(error).__name__}: {error}", traceback=""
+            )
             print(f"FAILED {section}: {error}", flush=True)
     return passed
 
@@ -77,9 +79,7 @@ def prices(boxes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return result
 
 
-def least_squares(
-    terms: Sequence[Sequence[float]], values: Sequence[float]
-) -> list[float] | None:
+def least_squares(terms: Sequence[Sequence[float]], values: Sequence[float]) -> list[float] | None:
     """The factors of the terms, by the normal equations; None where they do not decide."""
     count = len(terms[0])
     rows = [

@@ -57,10 +57,7 @@ def measure(session: Session) -> bool:
         return True
     libraries = {path.name.split(".")[0]: path for path in sorted(packed.iterdir())}
     families = [
-        family
-        for one in sets().values()
-        for family in one.families
-        if family.symbol in libraries
+        family for one in sets().values() for family in one.families if family.symbol in libraries
     ]
     unpacked = {symbol: bundle.unpack_to_file(path) for symbol, path in libraries.items()}
 

@@ -17,10 +17,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import ftuner
 import numpy as np
-import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
+
+import ftuner
+import torch
 
 from .bundle import unpack_to_file
 
@@ -67,16 +68,12 @@ class Predictions:
 
 
 @contextlib.contextmanager
-def replaced(
-    compile_: Callable[..., ftuner.Module], predictions: Predictions
-) -> Iterator[None]:
+def replaced(compile_: Callable[..., ftuner.Module], predictions: Predictions) -> Iterator[None]:
     """`ftuner.compile` is `compile_` inside, predictions of operators are those given, and no times of
     graphs are predicted."""
     from ftuner.frontend.torch import replacement
 
-    modules = {
-        kind: importlib.import_module(name) for kind, name in Predictions.MODULES.items()
-    }
+    modules = {kind: importlib.import_module(name) for kind, name in Predictions.MODULES.items()}
     originals = {kind: module.predict for kind, module in modules.items()}
     original, of_graph = ftuner.compile, replacement.predict
     ftuner.compile = compile_

@@ -93,8 +93,7 @@ def read(path: pathlib.Path) -> Iterator[Record]:
             ) from error
         if not isinstance(record, dict) or "part" not in record or "kind" not in record:
             raise ValueError(
-                f"{path}:{number}: expected an object with 'part' and 'kind', but got "
-                f"{line[:60]!r}"
+                f"{path}:{number}: expected an object with 'part' and 'kind', but got {line[:60]!r}"
             )
         yield record
 
@@ -131,8 +130,6 @@ def chosen(records: Iterable[Record]) -> list[Record]:
         runs[record["part"]][record.get("run", 0)].append(record)
     result = []
     for own in runs.values():
-        rank = {
-            run: (any(map(is_finished, found)), len(found), run) for run, found in own.items()
-        }
+        rank = {run: (any(map(is_finished, found)), len(found), run) for run, found in own.items()}
         result += own[max(rank, key=lambda run: rank[run])]
     return result

@@ -225,7 +225,7 @@ def models(records: Iterable[Record]) -> list[dict[str, Any]]:
         if record["kind"] == "model" and record["microseconds"]:
             key = (record["model"], record["batch"], record["mode"])
             times[key][record["how"]][record["length"]] = record["microseconds"]["median"]
-            errors[*key, record["how"]].append(record["error"])
+            errors[(*key, record["how"])].append(record["error"])
     result = []
     for key, ways in times.items():
         ours = ways.get(OUR_BACKEND, {})
@@ -239,7 +239,7 @@ def models(records: Iterable[Record]) -> list[dict[str, Any]]:
                     "how": way,
                     "lengths": len(lengths),
                     "geometric_mean": stats.geometric_mean(common) if common else None,
-                    "largest_error": max(errors[*key, way]),
+                    "largest_error": max(errors[(*key, way)]),
                 }
             )
     return result
@@ -263,7 +263,7 @@ def checks(records: Iterable[Record]) -> dict[str, Any]:
     found = [record for record in records if record["kind"] == "check"]
     errors = [record["error"] for record in found if record.get("error") is not None]
     failures = [
-        f"{record['workload']} {record.get('what') or 'T=%d' % record['size']}: {problem}"
+        f"{record['workload']} {record.get('what') or 'T=' + str(record['size'])}: {problem}"
         for record in found
         for problem in record["problems"]
     ]
@@ -329,8 +329,7 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
     if pairs:
         lines += [
             "",
-            "Time of a peer over FTuner's, geometric mean over sizes (above 1: FTuner is "
-            "faster)",
+            "Time of a peer over FTuner's, geometric mean over sizes (above 1: FTuner is faster)",
             table(
                 ["workload", "peer", "sizes", *modes],
                 [
@@ -447,10 +446,7 @@ def _box_rows(found: Sequence[dict[str, Any]]) -> list[str]:
 def _parts(parts: Sequence[dict[str, Any]]) -> list[str]:
     """Seconds that the finished parts took, beside those planned."""
     planned = {part.name: part.seconds for part in PARTS}
-    rows = [
-        [part["part"], planned.get(part["part"]), part["seconds"]]
-        for part in parts
-    ]
+    rows = [[part["part"], planned.get(part["part"]), part["seconds"]] for part in parts]
     return ["", "Seconds of parts", table(["part", "planned", "taken"], rows)] if rows else []
 
 
@@ -474,9 +470,7 @@ def _left_out(content: dict[str, Any]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def products_rows(
-    records: Iterable[Record], times: Sequence[Reading] = ()
-) -> list[dict[str, Any]]:
+def products_rows(records: Iterable[Record], times: Sequence[Reading] = ()) -> list[dict[str, Any]]:
     rows = []
     for record in records:
         if record["kind"] != "time":
@@ -506,9 +500,7 @@ def products_rows(
     return rows
 
 
-def program_rows(
-    records: Iterable[Record], times: Sequence[Reading] = ()
-) -> list[dict[str, Any]]:
+def program_rows(records: Iterable[Record], times: Sequence[Reading] = ()) -> list[dict[str, Any]]:
     """The data set of the pools, one row for each program, size and mode."""
     rows = []
     for record in records:
@@ -577,7 +569,18 @@ def model_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
 
 def rows_on_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
     """Operators on rows, in the columns of measured memory-bound operators and three more."""
-    columns = ("op", "device", "rows", "cols", "bytes", "latency_us", "dtype", "how", "error", "problem")
+    columns = (
+        "op",
+        "device",
+        "rows",
+        "cols",
+        "bytes",
+        "latency_us",
+        "dtype",
+        "how",
+        "error",
+        "problem",
+    )
     return [{column: record[column] for column in columns} for record in by_kind(records, "row")]
 
 

@@ -13,8 +13,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import torch
 import torch._dynamo
+
+import torch
 
 from . import buffers, bundle
 from .session import Session, within

@@ -301,7 +301,7 @@ def find_device(bundle: bundles.Bundle, runtime: Runtime, wanted: str) -> tuple[
     """(the GPU's name, the described device); RuntimeFailure where there is no GPU."""
     if wanted and wanted not in bundle.devices:
         raise ValueError(
-            f"--device: expected one of {', '.join(bundle.devices)}, " f"but got '{wanted}'"
+            f"--device: expected one of {', '.join(bundle.devices)}, but got '{wanted}'"
         )
     if bundle.rehearsal:
         return "rehearsal on a CPU", wanted or next(iter(bundle.devices))
@@ -406,7 +406,9 @@ def main(arguments: list[str] | None = None) -> int:
         check_runs(earlier, facts, options.out)
     except (OSError, ValueError) as error:
         words = str(error)
-        print(f"error: {words if words.startswith('--out') else f'--out: {words}'}", file=sys.stderr)
+        print(
+            f"error: {words if words.startswith('--out') else f'--out: {words}'}", file=sys.stderr
+        )
         return EXIT_BROKEN
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
@@ -477,7 +479,9 @@ def make_report(out: pathlib.Path, statuses: dict[str, int]) -> int:
         if records.is_finished(record):
             statuses.setdefault(record["part"], 0 if record["passed"] else EXIT_FAILED_CHECKS)
     seconds = sum(record["seconds"] for record in every if record["kind"] == "ended")
-    facts = {key: value for key, value in runs[-1].items() if key not in ("part", "kind", "run", "at")}
+    facts = {
+        key: value for key, value in runs[-1].items() if key not in ("part", "kind", "run", "at")
+    }
     titles = facts.pop("titles")
     facts |= {
         "seconds": round(seconds, 1),

@@ -185,7 +185,7 @@ class Library:
             "ftrt_prepare", self.runtime.api.ftrt_prepare(ctypes.addressof(self.module), stream)
         )
 
-    def function(self, name: str, pointers: int, sizes: int) -> "Function":
+    def function(self, name: str, pointers: int, sizes: int) -> Function:
         """A function of `pointers` arguments and results, `sizes` and no scalars."""
         return Function(self, name, pointers, sizes)
 

@@ -27,9 +27,7 @@ SAMPLE_MICROSECONDS = 150.0
 
 def measure(session: Session) -> bool:
     workloads = [
-        workload
-        for workload in session.workloads
-        if "selection_" + workload.name in session.files
+        workload for workload in session.workloads if "selection_" + workload.name in session.files
     ]
     pool = Pool(session.machine, workloads, session.seed)
     listings = {

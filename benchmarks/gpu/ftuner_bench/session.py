@@ -82,7 +82,7 @@ class Session:
         )
 
 
-def within(session: Session, shares: int) -> "Share":
+def within(session: Session, shares: int) -> Share:
     """An even share of the time that is left to the part."""
     return Share(session, max(0.0, session.seconds_left()) / max(1, shares))
 

@@ -10,7 +10,6 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
-
 # How operands are multiplied, and the type that holds them and the result. Sums are f32, of i8 i32,
 # which is also the type of its results.
 ELEMENTS = {"f32": "f32", "tf32": "f32", "f16": "f16", "bf16": "bf16", "i8": "i8"}

@@ -12,7 +12,8 @@ import sys
 import textwrap
 import threading
 import warnings
-from typing import Any, Iterable, NoReturn, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from .. import __version__, compiler, locations
 from ..describe.listing import DeclaredOption
@@ -92,7 +93,9 @@ def _describe_options(*, with_all: bool) -> str:
     except Error as error:  # Help is for those who have no compiler yet, too.
         return f"options of the compiler: {error}"
     # The commands have the device themselves.
-    listed = [option for option in declared if option.name != "device" and option.level != "testing"]
+    listed = [
+        option for option in declared if option.name != "device" and option.level != "testing"
+    ]
     basic = [option for option in listed if option.level == "basic"]
     lines = ["options of the compiler:", *_describe(basic)]
     if not with_all:

@@ -7,8 +7,9 @@ import csv
 import io
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any
 
 from ..describe import plotting
 from ..describe.tables import table

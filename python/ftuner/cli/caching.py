@@ -42,7 +42,9 @@ def _seconds(text: str | None) -> float | None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
     if not match:
-        raise UsageError(f"option --older-than: expected an age such as 12h or 30d, but got '{text}'")
+        raise UsageError(
+            f"option --older-than: expected an age such as 12h or 30d, but got '{text}'"
+        )
     return float(match[1]) * _UNITS[match[2]]
 
 

@@ -168,9 +168,7 @@ def run(options: argparse.Namespace) -> None:
                     own, prior_of.constants, constants, shared.offset, shared.deviation
                 )
                 if not rows.is_memory.any():
-                    calibrate.keep_memory(
-                        one, model().default_calibration(devices.sources[index])
-                    )
+                    calibrate.keep_memory(one, model().default_calibration(devices.sources[index]))
                 done.append((one, calibrate.span_warnings(own, prior_of.constants)))
             calibrate.share_tensor([one for one, _ in done])
     else:

@@ -8,8 +8,9 @@ import importlib
 import itertools
 import re
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Sequence, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -64,7 +65,9 @@ class _HelpAll(argparse.Action):
     """Prints the help of a command with all options of the compiler."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **options)
+        super().__init__(
+            option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **options
+        )
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         parser.set_defaults(shows_all_options=True)
@@ -308,7 +311,9 @@ class Inputs:
         known = self._sizes_of_files()
         for name, size in sizes.items():
             if known.get(name, size) != size:
-                raise UsageError(f"option --size: {name} is {known[name]} in a file, but got {size}")
+                raise UsageError(
+                    f"option --size: {name} is {known[name]} in a file, but got {size}"
+                )
         sizes = {**known, **sizes}
         missing = [name for name in size_names(self.signature) if name not in sizes]
         if missing:

@@ -154,7 +154,9 @@ def run(options: argparse.Namespace) -> None:
     if options.paper is not None and options.paper not in papers.NAMES:
         known = ", ".join(papers.NAMES)
         close = did_you_mean(options.paper, papers.NAMES)
-        raise UsageError(f"option --paper: expected one of {known}, but got '{options.paper}'{close}")
+        raise UsageError(
+            f"option --paper: expected one of {known}, but got '{options.paper}'{close}"
+        )
     files = ("csv", "page", "programs")
     has_output = has_standard_output(options, *files)
     for name in files:
@@ -164,7 +166,9 @@ def run(options: argparse.Namespace) -> None:
     judged_by = parse_pairs(options.judge, "--judge")
     for name in judged_by:
         if name not in FILE_JUDGES:
-            raise UsageError(f"option --judge: expected {' or '.join(FILE_JUDGES)}, but got '{name}'")
+            raise UsageError(
+                f"option --judge: expected {' or '.join(FILE_JUDGES)}, but got '{name}'"
+            )
     given: dict[str, Any] = {
         "cost_models": _cost_models(options.cost_models),
         "judged_by": judged_by,
@@ -199,7 +203,12 @@ def _compare(options: argparse.Namespace, given: dict[str, Any]) -> _Result:
             (f"Reported and predicted, {device}", paper_comparison.tabulate(paper, found, device))
             for device in paper_comparison.devices_of(found)
         ]
-        return _Result(found, f"Workloads of {paper.title}", tables, "\n".join([paper_comparison.NOTE, *found.notes]))
+        return _Result(
+            found,
+            f"Workloads of {paper.title}",
+            tables,
+            "\n".join([paper_comparison.NOTE, *found.notes]),
+        )
     if options.growth is not None:
         found = growth.compare(options.source, _ends(options.growth), **given)
         title = f"Growth of searches for {options.source.name}"

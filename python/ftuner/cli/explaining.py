@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..describe import plotting, timeline
 from ..describe.explanation import check_sizes, explain, explain_data
@@ -39,9 +40,15 @@ def add_parser(commands: Any) -> None:
     add_source(parser)
     add_sizes(parser, "sizes of the shape, and of further ones")
     detail = parser.add_mutually_exclusive_group()
-    detail.add_argument("--workload", metavar="NAME", help="print this workload in full, in place of the summary")
-    detail.add_argument("--all", action="store_true", help="print everything in full, in place of the summary")
-    detail.add_argument("--json", action="store_true", help="print JSON, which docs/explain.md describes")
+    detail.add_argument(
+        "--workload", metavar="NAME", help="print this workload in full, in place of the summary"
+    )
+    detail.add_argument(
+        "--all", action="store_true", help="print everything in full, in place of the summary"
+    )
+    detail.add_argument(
+        "--json", action="store_true", help="print JSON, which docs/explain.md describes"
+    )
     parser.add_argument(
         "--plot",
         metavar="FIGURE.svg",
@@ -95,9 +102,7 @@ def run(options: argparse.Namespace) -> None:
             data = explanation.data
     found: list[timeline.Timeline] = []
     if sizes and data["functions"] is not None:
-        found = timeline.timelines(
-            data, options.streams, options.gap, options.launch_interval
-        )
+        found = timeline.timelines(data, options.streams, options.gap, options.launch_interval)
     write_files(options, found)
     if options.json:
         print_json({**data, "timelines": [one.as_json() for one in found]} if sizes else data)

@@ -12,8 +12,17 @@ from ..host.progress import Progress
 from . import tuning_predictors
 from .common import UsageError, parse_pairs, print_json
 from .learning_common import (
-    add_devices, checkpoint_beside, devices_of_rows, errors_of, errors_of_latency, import_learned, in_folds, number_from, parse_folds,
-    print_errors, read_rows,
+    add_devices,
+    checkpoint_beside,
+    devices_of_rows,
+    errors_of,
+    errors_of_latency,
+    import_learned,
+    in_folds,
+    number_from,
+    parse_folds,
+    print_errors,
+    read_rows,
 )  # fmt: skip
 
 _EPILOG = """\
@@ -67,7 +76,9 @@ def add_parser(commands: Any) -> None:
     )
     train.add_argument("--epochs", type=number_from(1), help="of networks (default: 100)")
     train.add_argument(
-        "--batch", type=number_from(2), help="programs of a step of networks (default: 128, or 600 for --size=paper)"
+        "--batch",
+        type=number_from(2),
+        help="programs of a step of networks (default: 128, or 600 for --size=paper)",
     )
     train.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
     train.add_argument(
@@ -108,10 +119,15 @@ def add_parser(commands: Any) -> None:
         help="what `train` or `finetune` wrote; several are compared",
     )
     evaluate.add_argument(
-        "--by", choices=("device", "operator"), help="tell errors of each apart, beside those of all"
+        "--by",
+        choices=("device", "operator"),
+        help="tell errors of each apart, beside those of all",
     )
     evaluate.add_argument(
-        "--folds", default="", metavar="FOLDS", help="folds alone, as of `train --hold-out` (default: all)"
+        "--folds",
+        default="",
+        metavar="FOLDS",
+        help="folds alone, as of `train --hold-out` (default: all)",
     )
     evaluate.add_argument("--json", action="store_true", help="print the errors as JSON")
     evaluate.set_defaults(run=_evaluate)
@@ -125,7 +141,10 @@ def _add_data(actions: Any) -> None:
         "tree, its device and its time.",
     )
     data.add_argument(
-        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv or .jsonl (or .gz, .xz of these), or folders of them"
+        "paths",
+        nargs="*",
+        metavar="FILE|FOLDER",
+        help="measurements: .csv or .jsonl (or .gz, .xz of these), or folders of them",
     )
     data.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
     data.add_argument(
@@ -137,10 +156,17 @@ def _add_data(actions: Any) -> None:
     )
     add_devices(data)
     data.add_argument(
-        "--sources", default="", metavar="NAMES", help="formats alone, with commas between (default: all)"
+        "--sources",
+        default="",
+        metavar="NAMES",
+        help="formats alone, with commas between (default: all)",
     )
     data.add_argument(
-        "--rows", type=number_from(1), default=0, metavar="N", help="at most so many of each file (default: all)"
+        "--rows",
+        type=number_from(1),
+        default=0,
+        metavar="N",
+        help="at most so many of each file (default: all)",
     )
     data.add_argument(
         "--synthetic",
@@ -149,14 +175,19 @@ def _add_data(actions: Any) -> None:
         metavar="N",
         help="so many programs of this compiler besides, labelled by the latency model (default: none)",
     )
-    data.add_argument("--seed", type=number_from(0), default=0, help="of what is drawn (default: %(default)s)")
+    data.add_argument(
+        "--seed", type=number_from(0), default=0, help="of what is drawn (default: %(default)s)"
+    )
     data.add_argument("--json", action="store_true", help="print the table as JSON")
     data.set_defaults(run=_data)
 
 
 def _add_rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "rows", nargs="+", metavar="ROWS", help="measurements (.csv, .csv.gz, .csv.xz), or a data set"
+        "rows",
+        nargs="+",
+        metavar="ROWS",
+        help="measurements (.csv, .csv.gz, .csv.xz), or a data set",
     )
     add_devices(parser)
 
@@ -195,14 +226,29 @@ def _data(options: argparse.Namespace) -> None:
         for why, rows in file.found.left_out.items()
     ]
     if options.json:
-        print_json({"rows": len(data), "tasks": tasks, "hash": digest, "counts": counts, "left_out": left_out})
+        print_json(
+            {
+                "rows": len(data),
+                "tasks": tasks,
+                "hash": digest,
+                "counts": counts,
+                "left_out": left_out,
+            }
+        )
         return
     columns = ["source", "device", "operator", "kind", "knowledge", "rows"]
     print(table([[row[name] for name in columns] for row in counts], columns))
     if left_out:
         print()
-        print(table([[row["rows"], row["file"], row["why"]] for row in left_out], ["left out", "file", "why"]))
-    print(f"\n{len(data)} rows of {tasks} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
+        print(
+            table(
+                [[row["rows"], row["file"], row["why"]] for row in left_out],
+                ["left out", "file", "why"],
+            )
+        )
+    print(
+        f"\n{len(data)} rows of {tasks} tasks on {len(data.device_names)} devices, hash {digest[:16]}"
+    )
 
 
 # Options of `train` that some kinds of predictors have no use for.
@@ -212,11 +258,17 @@ _OF_NETWORKS = ("size", "epochs", "batch", "loss")
 def _check_kind(options: argparse.Namespace) -> None:
     """Raises `UsageError` for options that would have no effect."""
     kind = options.predictor_kind
-    given = [f"--{name}" for name in _OF_NETWORKS if kind == "boosted-trees" and getattr(options, name) is not None]
+    given = [
+        f"--{name}"
+        for name in _OF_NETWORKS
+        if kind == "boosted-trees" and getattr(options, name) is not None
+    ]
     if options.no_positions and kind != "cdmpp":
         given.append("--no-positions")
     if given:
-        raise UsageError(f"option {given[0]}: expected another --predictor-kind, since it has no effect on '{kind}'")
+        raise UsageError(
+            f"option {given[0]}: expected another --predictor-kind, since it has no effect on '{kind}'"
+        )
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -253,7 +305,11 @@ def _train(options: argparse.Namespace) -> None:
         checkpoint = checkpoint_beside(options.output, [known], architecture, settings)
         with Progress(f"training on {len(known)} programs", settings.epochs) as progress:
             trained = training.train(
-                known, architecture, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
+                known,
+                architecture,
+                settings,
+                tell=lambda epoch, loss: progress.advance(),
+                checkpoint=checkpoint,
             )
     found = {"trained on": errors_of(trained.predict(known), known)}
     if len(unseen):
@@ -283,7 +339,9 @@ def _evaluate(options: argparse.Namespace) -> None:
         errors = {name: errors_of(predicted[rows], part) for name, predicted in times.items()}
         if of_latency := errors_of_latency(part):
             errors["latency"] = of_latency
-        found.update({f"{name}, {place}" if place else name: error for name, error in errors.items()})
+        found.update(
+            {f"{name}, {place}" if place else name: error for name, error in errors.items()}
+        )
     print_errors(options, found)
 
 

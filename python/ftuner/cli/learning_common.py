@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..describe.tables import table
 from ..errors import Error
@@ -27,7 +28,9 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
 def number_from(least: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, but got '{text}'")
+            raise argparse.ArgumentTypeError(
+                f"expected a whole number from {least} on, but got '{text}'"
+            )
         return int(text)
 
     return parse
@@ -60,9 +63,12 @@ def import_learned() -> Any:
     try:
         import scipy  # noqa: F401
         import sklearn  # noqa: F401
+
         import torch  # noqa: F401
     except ImportError as error:
-        raise Error("ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'") from error
+        raise Error(
+            "ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'"
+        ) from error
     from .. import learned
     from ..learned import boosted, checkpoint, dataset, kinds, network, sampling, training, transfer  # noqa: F401
 
@@ -127,5 +133,15 @@ def print_errors(options: argparse.Namespace, found: dict[str, dict[str, Any]]) 
         ]
         for name, errors in found.items()
     ]
-    header = ["", "programs", "mean error", "RMSE, us", "within 5 %", "10 %", "20 %", "rank correlation", "of a task"]
+    header = [
+        "",
+        "programs",
+        "mean error",
+        "RMSE, us",
+        "within 5 %",
+        "10 %",
+        "20 %",
+        "rank correlation",
+        "of a task",
+    ]
     print(table(rows, header))

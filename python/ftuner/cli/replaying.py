@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Sequence
+from collections.abc import Sequence
 
 from ..describe import plotting, timeline
 from ..errors import Error

@@ -6,8 +6,9 @@ import argparse
 import io
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -120,7 +121,9 @@ def _report(
             sizes = "x".join(str(size) for size in (*entry["shape"], entry["type"]))
             line = f"  result {index}: {sizes}"
             if errors is not None:
-                line += f", relative error {errors[index][0]:.3g} (tolerance {entry['tolerance']:g})"
+                line += (
+                    f", relative error {errors[index][0]:.3g} (tolerance {entry['tolerance']:g})"
+                )
                 line += "" if entry["ok"] else ", WRONG"
             if files:
                 line += f", saved as {entry['file']}"

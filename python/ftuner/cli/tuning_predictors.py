@@ -14,7 +14,14 @@ from ..host.cache import file_checksum
 from ..host.progress import Progress
 from .common import UsageError
 from .learning_common import (
-    add_devices, checkpoint_beside, devices_of_rows, errors_of, import_learned, number_from, print_errors, read_rows,
+    add_devices,
+    checkpoint_beside,
+    devices_of_rows,
+    errors_of,
+    import_learned,
+    number_from,
+    print_errors,
+    read_rows,
 )  # fmt: skip
 
 
@@ -33,19 +40,39 @@ def _add_finetune(actions: Any) -> None:
     )
     parser.add_argument("predictor", metavar="PREDICTOR", help="what `train` wrote")
     parser.add_argument(
-        "--source", required=True, action="append", dest="sources", metavar="ROWS.csv", help="measurements that it was trained on; repeats"
+        "--source",
+        required=True,
+        action="append",
+        dest="sources",
+        metavar="ROWS.csv",
+        help="measurements that it was trained on; repeats",
     )
     parser.add_argument(
-        "--target", action="append", dest="targets", default=[], metavar="ROWS.csv", help="programs to predict: no time is read of them; repeats"
+        "--target",
+        action="append",
+        dest="targets",
+        default=[],
+        metavar="ROWS.csv",
+        help="programs to predict: no time is read of them; repeats",
     )
     parser.add_argument(
-        "--tasks", action="append", default=[], metavar="ROWS.csv", help="measurements of sampled tasks of the target; repeats"
+        "--tasks",
+        action="append",
+        default=[],
+        metavar="ROWS.csv",
+        help="measurements of sampled tasks of the target; repeats",
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
     add_devices(parser)
-    parser.add_argument("--alpha", type=_weight, help="weight of the discrepancy, of networks (default: 1)")
-    parser.add_argument("--epochs", type=number_from(1), help="over the source, of networks (default: 20)")
-    parser.add_argument("--batch", type=number_from(2), help="programs of a step, of networks (default: 256)")
+    parser.add_argument(
+        "--alpha", type=_weight, help="weight of the discrepancy, of networks (default: 1)"
+    )
+    parser.add_argument(
+        "--epochs", type=number_from(1), help="over the source, of networks (default: 20)"
+    )
+    parser.add_argument(
+        "--batch", type=number_from(2), help="programs of a step, of networks (default: 256)"
+    )
     parser.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     parser.set_defaults(run=_finetune)
@@ -58,7 +85,9 @@ def _add_sample(actions: Any) -> None:
         description="Chooses tasks (shapes on a device) whose programs stand for all: those nearest to the centres of "
         "clusters. Prints their rows as CSV, and how far other programs are from them.",
     )
-    parser.add_argument("rows", metavar="ROWS.csv", help="programs, measured or not (or .csv.gz, .csv.xz)")
+    parser.add_argument(
+        "rows", metavar="ROWS.csv", help="programs, measured or not (or .csv.gz, .csv.xz)"
+    )
     parser.add_argument("--tasks", type=number_from(1), default=50, help="default: %(default)s")
     parser.add_argument(
         "--by", choices=("latents", "features", "random"), default="features",
@@ -67,7 +96,13 @@ def _add_sample(actions: Any) -> None:
     parser.add_argument("--predictor", metavar="FILE", help="what `train` wrote, for --by=latents")
     add_devices(parser)
     parser.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
-    parser.add_argument("-o", "--output", default=outputs.STANDARD, metavar="FILE", help="file to write (default: standard output)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        default=outputs.STANDARD,
+        metavar="FILE",
+        help="file to write (default: standard output)",
+    )
     parser.set_defaults(run=_sample)
 
 
@@ -98,14 +133,27 @@ def _finetune(options: argparse.Namespace) -> None:
     tasks = read_rows(options.tasks, devices) if options.tasks else None
     checkpoint = None
     if is_network:
-        given = {name: getattr(options, name) for name in _OF_NETWORKS if getattr(options, name) is not None}
+        given = {
+            name: getattr(options, name)
+            for name in _OF_NETWORKS
+            if getattr(options, name) is not None
+        }
         settings = learned.training.Tuning(**{"batch": 256, "seed": options.seed, **given})
         checkpoint = checkpoint_beside(
-            options.output, [source, target, tasks], settings, file_checksum(Path(options.predictor))
+            options.output,
+            [source, target, tasks],
+            settings,
+            file_checksum(Path(options.predictor)),
         )
         with Progress(f"tuning on {len(source)} programs", settings.epochs) as progress:
             tuned = learned.training.finetune(
-                trained, source, target, tasks, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
+                trained,
+                source,
+                target,
+                tasks,
+                settings,
+                tell=lambda epoch, loss: progress.advance(),
+                checkpoint=checkpoint,
             )
     else:
         with Progress(f"tuning on {len(source)} programs"):
@@ -131,7 +179,9 @@ def _check_trees(options: argparse.Namespace) -> None:
     if options.targets:
         given.append("--target")
     if given:
-        raise UsageError(f"option {given[0]}: expected a network, since it has no effect on the boosted trees of '{options.predictor}'")
+        raise UsageError(
+            f"option {given[0]}: expected a network, since it has no effect on the boosted trees of '{options.predictor}'"
+        )
 
 
 def _sample(options: argparse.Namespace) -> None:
@@ -148,7 +198,9 @@ def _sample(options: argparse.Namespace) -> None:
     data = read_rows([options.rows], devices_of_rows(options), is_timed=False)
     count = len(set(data.task.tolist()))
     if options.tasks > count:
-        raise Error(f"option --tasks: expected at most {count}, the tasks that there are, but got {options.tasks}")
+        raise Error(
+            f"option --tasks: expected at most {count}, the tasks that there are, but got {options.tasks}"
+        )
     if options.by == "latents":
         trained = learned.kinds.load(options.predictor)
         if not isinstance(trained, learned.training.Trained):
@@ -183,5 +235,7 @@ def _rows_of(path: str, chosen: Any) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(list(table.columns))
-    writer.writerows([column[row] for column in table.columns.values()] for row in np.flatnonzero(chosen))
+    writer.writerows(
+        [column[row] for column in table.columns.values()] for row in np.flatnonzero(chosen)
+    )
     return text.getvalue().encode()

@@ -7,9 +7,10 @@ import json
 import logging
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping, Union
+from typing import Any, Union
 
 from .. import locations
 from ..errors import Error
@@ -253,7 +254,11 @@ def describe(
         if len(figures) == 1:
             put(field, figures.pop(), f"built-in devices of {capability}")
     if twin and "die" in known[twin]:
-        put("die", known[twin]["die"], f"built-in device {twin}: same name, SMs, clock and bandwidth")
+        put(
+            "die",
+            known[twin]["die"],
+            f"built-in device {twin}: same name, SMs, clock and bandwidth",
+        )
     if power_watts is not None:
         put("board_power_watts", _rounded(power_watts), "nvmlDeviceGetPowerManagementDefaultLimit")
     elif twin and "board_power_watts" in known[twin]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Union
 
 from .. import compiler
 from ..host import processes
@@ -14,9 +15,8 @@ from . import descriptions, plotting
 from .tables import count, preformatted
 from .work import check_sizes_given
 
-
 #: Sizes of one shape by name, or of several.
-Sizes = Union[Mapping[str, int], Sequence[Mapping[str, int]], None]
+Sizes = Union[Mapping[str, int], Sequence[Mapping[str, int]], None]  # noqa: UP007
 
 
 @dataclass(frozen=True)

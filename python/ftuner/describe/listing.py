@@ -83,9 +83,7 @@ def listed(tool: Path) -> Mapping[str, Any]:
 @functools.cache
 def options(tool: Path) -> Mapping[str, DeclaredOption]:
     """The pipeline's options by name, sorted."""
-    return {
-        option["name"]: DeclaredOption.parse(option) for option in listed(tool)["options"]
-    }
+    return {option["name"]: DeclaredOption.parse(option) for option in listed(tool)["options"]}
 
 
 @functools.cache

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Mapping, Union
+from typing import Any
 
 from ..errors import Error
 
@@ -14,7 +15,7 @@ from ..errors import Error
 BENCHMARK = "benchmarks/gpu/bandwidths.cu"
 
 
-def read_bandwidths(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
+def read_bandwidths(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The output of the micro-benchmarks. Raises `Error` where it is none."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -27,9 +28,7 @@ def read_bandwidths(path: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
     return content
 
 
-def with_measured(
-    description: Mapping[str, Any], bandwidths: Mapping[str, Any]
-) -> dict[str, Any]:
+def with_measured(description: Mapping[str, Any], bandwidths: Mapping[str, Any]) -> dict[str, Any]:
     """The description with the fields `measured_…` and where they come from.
 
     Bandwidth of device memory is that of reads from the largest footprint. Outputs without

@@ -7,8 +7,9 @@ import itertools
 import json
 import math
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Callable, Sequence
+from typing import Any, BinaryIO
 
 from ..errors import Error
 from ..host import outputs
@@ -184,9 +185,7 @@ def _choose(explanation: dict[str, Any], name: str | None) -> list[Workload]:
 # ------------------------------------------------------------------------------------------------
 
 
-def _series(
-    workload: Workload, kind: str, value: Callable[[Program], float]
-) -> list[float]:
+def _series(workload: Workload, kind: str, value: Callable[[Program], float]) -> list[float]:
     """`value` of the programs of a kind over the sizes; NaN where there is none."""
     programs = [shape[kind] for shape in workload["shapes"]]
     return [math.nan if program is None else value(program) for program in programs]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 from .. import compiler
 from ..errors import Error
@@ -90,9 +91,7 @@ def _range_error(name: str, low: int, high: int | None, size: int) -> ValueError
 
 def _without_comments(text: compiler.SourceText) -> str:
     words = text.content.decode(errors="replace")
-    return re.sub(
-        r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda found: str(found[1] or ""), words
-    )
+    return re.sub(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda found: str(found[1] or ""), words)
 
 
 def _check_declared(text: compiler.SourceText, shapes: Sequence[Mapping[str, int]]) -> None:
@@ -124,7 +123,9 @@ class _Argument:
 
 def _given_names(rest: str) -> list[str] | None:
     """The names that the attribute of a function gives its arguments, in the text after these."""
-    body = re.match(r"[^{]*?attributes\s*\{[^\n]*?ukernel\.names\s*=\s*\{arguments\s*=\s*\[([^\]]*)\]", rest)
+    body = re.match(
+        r"[^{]*?attributes\s*\{[^\n]*?ukernel\.names\s*=\s*\{arguments\s*=\s*\[([^\]]*)\]", rest
+    )
     return None if body is None else re.findall(r'"([^"]*)"', body[1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from typing import Sequence
+from collections.abc import Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,8 +112,12 @@ def assign(
         before = last[queue]
         every = sorted({*waits, *(() if before is None else (before,))})
         turn = () if turns is None else turns[number]
-        if turn and (count % len(turn) or not math.isclose(sum(turn) * (count // len(turn)), duration)):
-            raise ValueError(f"launch {number}: turns of {turn} do not make up {count} kernels of {duration} in all")
+        if turn and (
+            count % len(turn) or not math.isclose(sum(turn) * (count // len(turn)), duration)
+        ):
+            raise ValueError(
+                f"launch {number}: turns of {turn} do not make up {count} kernels of {duration} in all"
+            )
         assigned.append(Launch(str(number), duration, queue, tuple(every), count, turn))
         ends = _end(max(free[queue], soonest), assigned[-1], issues[number], gap, interval)
         end.append(ends + (gap if count else 0.0))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -7,9 +7,10 @@ import json
 import operator
 import os
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any
 
 from ..errors import Error
 from ..host import outputs
@@ -19,7 +20,20 @@ from .work import KINDS, evaluate, kind_of, known_sizes, missing_sizes
 
 # Colours of Okabe and Ito by kind of work.
 _COLOURS = dict(
-    zip(KINDS, ("#0072B2", "#56B4E9", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#BBBBBB", "#CC79A7", "#000000"))
+    zip(
+        KINDS,
+        (
+            "#0072B2",
+            "#56B4E9",
+            "#E69F00",
+            "#009E73",
+            "#F0E442",
+            "#D55E00",
+            "#BBBBBB",
+            "#CC79A7",
+            "#000000",
+        ),
+    )
 )
 # Launches that `Timeline.text` lists unless it is asked for all.
 _SHORT_LIST = 40
@@ -120,7 +134,8 @@ class Timeline:
     def latency(self) -> float:
         """Microseconds from the host's beginning to the end of the last launch."""
         return max(
-            (place.end for launch, place in zip(self.launches, self.placed) if launch.kernels), default=0.0
+            (place.end for launch, place in zip(self.launches, self.placed) if launch.kernels),
+            default=0.0,
         )
 
     @property
@@ -151,7 +166,12 @@ class Timeline:
             total[0] += launch.kernels
             total[1] += launch.time or 0.0
         return [
-            {key: name, "kernels": int(count), "us": time, "share": time / self.sum if self.sum else 0.0}
+            {
+                key: name,
+                "kernels": int(count),
+                "us": time,
+                "share": time / self.sum if self.sum else 0.0,
+            }
             for name, (count, time) in sorted(totals.items(), key=lambda item: -item[1][1])
         ]
 
@@ -230,16 +250,23 @@ class Timeline:
             lines.append(
                 f"  the host issues a kernel every {self.launch_interval:g} µs, all of them in {self.host:.1f} µs"
             )
-        lines += [f"  {name} is not given: {self.sizes[name]}, the middle of its range" for name in self.missing]
+        lines += [
+            f"  {name} is not given: {self.sizes[name]}, the middle of its range"
+            for name in self.missing
+        ]
         lines += [
             f"  {name} = {self.sizes[name]} is beyond its range, {range_text(*ends)}"
             for name, ends in self.beyond.items()
         ]
         if self.unknown:
-            lines.append(f"  {self.unknown} {_launches_are(self.unknown)} not in it: the work does not follow from the sizes")
+            lines.append(
+                f"  {self.unknown} {_launches_are(self.unknown)} not in it: the work does not follow from the sizes"
+            )
         loops = sum(launch.is_in_open_loop for launch in self.launches)
         if loops:
-            lines.append(f"  {loops} {_launches_are(loops)} in loops whose turns are not known, and counted once")
+            lines.append(
+                f"  {loops} {_launches_are(loops)} in loops whose turns are not known, and counted once"
+            )
         rows = [
             [f"{total['us']:.1f}", f"{total['share']:.1%}", str(total["kernels"]), total["kind"]]
             for total in self.by("kind")
@@ -313,7 +340,9 @@ def overview(found: Sequence[Timeline], limit: int | None = None) -> str:
         header.append("launches not in it")
     how = [f", {first.streams} streams"] if first.streams > 1 else []
     how += [f", gaps of {first.gap:g} µs"] if first.gap else []
-    how += [f", a kernel issued every {first.launch_interval:g} µs"] if first.launch_interval else []
+    how += (
+        [f", a kernel issued every {first.launch_interval:g} µs"] if first.launch_interval else []
+    )
     name = first.function if is_one_function else "Calls"
     title = f"{name}, predicted by {first.cost_model}{''.join(how)}"
     more = [] if limit is None or len(found) <= limit else [f"… {len(found) - limit} more"]
@@ -345,7 +374,9 @@ def timelines(
         raise ValueError(f"streams: expected at least 1, but got {streams}")
     for name, value in (("gap", gap), ("launch_interval", launch_interval)):
         if not isinstance(value, (int, float)) or not 0 <= value <= MOST_GAP:
-            raise ValueError(f"{name}: expected microseconds from 0 to {MOST_GAP:.0f}, but got {value!r}")
+            raise ValueError(
+                f"{name}: expected microseconds from 0 to {MOST_GAP:.0f}, but got {value!r}"
+            )
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
     found = []
@@ -359,8 +390,18 @@ def timelines(
             beyond = beyond_ranges(function["work"], given, sizes)
             found.append(
                 Timeline(
-                    data["device"], data["cost_model"], data["calibration"], function["symbol"],
-                    sizes, streams, gap, launch_interval, tuple(launches), tuple(placed), tuple(missing), beyond,
+                    data["device"],
+                    data["cost_model"],
+                    data["calibration"],
+                    function["symbol"],
+                    sizes,
+                    streams,
+                    gap,
+                    launch_interval,
+                    tuple(launches),
+                    tuple(placed),
+                    tuple(missing),
+                    beyond,
                 )  # fmt: skip
             )
     return found
@@ -465,7 +506,9 @@ def _place(
     )
     found: list[ScheduledLaunch | None] = [None] * len(launches)
     for item in replay.replay(queued, gap, launch_interval):
-        found[item.launch] = ScheduledLaunch(queued[item.launch].queue, item.start, item.end, item.issue)
+        found[item.launch] = ScheduledLaunch(
+            queued[item.launch].queue, item.start, item.end, item.issue
+        )
     return [place for place in found if place is not None]
 
 
@@ -493,10 +536,18 @@ def trace(found: Iterable[Timeline]) -> dict[str, Any]:
             at = {"pid": pid, "tid": place.stream, "ts": place.start}
             events.append(
                 {
-                    "name": launch.name, "cat": launch.kind, "ph": "X", "dur": place.end - place.start, **at,
+                    "name": launch.name,
+                    "cat": launch.kind,
+                    "ph": "X",
+                    "dur": place.end - place.start,
+                    **at,
                     "args": {
-                        "number": number, "operator": launch.operator, "location": launch.location,
-                        "shape": launch.shape, "blocks": launch.blocks, "kernels": launch.kernels,
+                        "number": number,
+                        "operator": launch.operator,
+                        "location": launch.location,
+                        "shape": launch.shape,
+                        "blocks": launch.blocks,
+                        "kernels": launch.kernels,
                         "by": "fallback" if launch.is_fallback else launch.path,
                         "is_known": launch.time is not None,
                     },
@@ -506,7 +557,12 @@ def trace(found: Iterable[Timeline]) -> dict[str, Any]:
                 issue = {"ts": place.issue, "dur": launch.kernels * timeline.launch_interval}
                 events.append(
                     {
-                        "name": launch.name, "cat": "host", "ph": "X", "pid": pid, "tid": timeline.streams, **issue,
+                        "name": launch.name,
+                        "cat": "host",
+                        "ph": "X",
+                        "pid": pid,
+                        "tid": timeline.streams,
+                        **issue,
                         "args": {"number": number, "kernels": launch.kernels},
                     }  # fmt: skip
                 )
@@ -518,7 +574,9 @@ def trace(found: Iterable[Timeline]) -> dict[str, Any]:
                 flow = {"name": "waits", "cat": "order", "id": flows, "pid": pid}
                 # A flow begins and ends within a slice.
                 events.append({**flow, "ph": "s", "tid": before.stream, "ts": before.start})
-                events.append({**flow, "ph": "f", "bp": "e", "tid": place.stream, "ts": place.start})
+                events.append(
+                    {**flow, "ph": "f", "bp": "e", "tid": place.stream, "ts": place.start}
+                )
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
@@ -577,7 +635,9 @@ def _labels(found: Sequence[Timeline]) -> list[str]:
     names: list[str] = []
     for timeline in found:
         sizes = (f"{name} = {size}" for name, size in timeline.sizes.items())
-        names.append(", ".join([*([timeline.function] if has_several else []), timeline.device, *sizes]))
+        names.append(
+            ", ".join([*([timeline.function] if has_several else []), timeline.device, *sizes])
+        )
     return names
 
 
@@ -591,7 +651,11 @@ def _draw_launches(axes: Any, found: Sequence[Timeline]) -> None:
                 if launch.kernels
             ]
             axes.broken_barh(
-                issues, (len(names) - 0.2, 0.4), facecolor=_HOST_COLOUR, edgecolor="white", linewidth=0.1
+                issues,
+                (len(names) - 0.2, 0.4),
+                facecolor=_HOST_COLOUR,
+                edgecolor="white",
+                linewidth=0.1,
             )
             names.append(f"{label}, host")
         for stream in range(timeline.streams):
@@ -605,7 +669,11 @@ def _draw_launches(axes: Any, found: Sequence[Timeline]) -> None:
                 ]
                 if bars:
                     axes.broken_barh(
-                        bars, (line - 0.4, 0.8), facecolor=_COLOURS[kind], edgecolor="white", linewidth=0.1
+                        bars,
+                        (line - 0.4, 0.8),
+                        facecolor=_COLOURS[kind],
+                        edgecolor="white",
+                        linewidth=0.1,
                     )
             if stream == 0:
                 axes.text(
@@ -620,11 +688,15 @@ def _draw_launches(axes: Any, found: Sequence[Timeline]) -> None:
 def _draw_shares(axes: Any, found: Sequence[Timeline]) -> None:
     labels = _labels(found)
     left = [0.0] * len(found)
-    shares = [{total["kind"]: total["share"] for total in timeline.by("kind")} for timeline in found]
+    shares = [
+        {total["kind"]: total["share"] for total in timeline.by("kind")} for timeline in found
+    ]
     for kind in KINDS:
         widths = [100 * share.get(kind, 0.0) for share in shares]
         if any(widths):
-            axes.barh(range(len(found)), widths, left=left, color=_COLOURS[kind], label=kind, height=0.7)
+            axes.barh(
+                range(len(found)), widths, left=left, color=_COLOURS[kind], label=kind, height=0.7
+            )
             left = [start + width for start, width in zip(left, widths)]
     axes.set_yticks(range(len(found)), labels, fontsize=8)
     axes.invert_yaxis()

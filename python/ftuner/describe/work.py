@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from .tables import preformatted
 
@@ -192,7 +193,11 @@ class WorkReport:
         count = self.fallback_kernels
         return (
             f"{self.function}: "
-            + (f"uKernels carry {' and '.join(parts)}" if parts else "no share of uKernels is known")
+            + (
+                f"uKernels carry {' and '.join(parts)}"
+                if parts
+                else "no share of uKernels is known"
+            )
             + (f" at {sizes}" if sizes else "")
             + self._open_sizes()
             + f", {count} fallback {'kernel' if count == 1 else 'kernels'}"

@@ -24,9 +24,10 @@ import shutil
 import time
 import uuid
 import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, List, Mapping
+from typing import IO, Any
 
 from .. import locations
 from ..errors import CacheError, CompileWarning
@@ -81,7 +82,7 @@ def shared_path() -> Path | None:
     return Path(given).absolute() if given else None
 
 
-def list() -> List[Entry]:  # noqa: A001
+def list() -> builtins.list[Entry]:  # noqa: A001
     """Complete entries, the last used first. Empty if there is no cache yet."""
     entries = []
     for folder in _folders():
@@ -218,7 +219,7 @@ def _entries_folder() -> Path:
     return path() / f"v{FORMAT_VERSION}"
 
 
-def _folders() -> List[Path]:
+def _folders() -> builtins.list[Path]:
     try:
         return sorted(entry for entry in _entries_folder().iterdir() if entry.is_dir())
     except FileNotFoundError:

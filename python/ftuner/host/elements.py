@@ -6,9 +6,10 @@ import ctypes
 import operator
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 

@@ -7,9 +7,10 @@ import copy
 import ctypes
 import inspect
 import re
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..describe.work import WorkReport
 from ..errors import Error, did_you_mean
@@ -475,7 +476,9 @@ def _python_signature(signature: Signature) -> inspect.Signature:
 def _document(signature: Signature) -> str:
     lines = [str(signature), ""]
     for index, value in enumerate(signature.arguments):
-        lines.append(f"{value.name or f'arg{index}'}: {'tensor' if value.is_tensor else 'number'} {value}")
+        lines.append(
+            f"{value.name or f'arg{index}'}: {'tensor' if value.is_tensor else 'number'} {value}"
+        )
     for index, value in enumerate(signature.results):
         lines.append(f"result {value.name or index}: tensor {value}")
     if signature.symbols:

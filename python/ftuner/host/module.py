@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 from ..errors import Error
 from . import runtime
@@ -155,9 +156,7 @@ class Module:
         return f"<ftuner.Module for {self.manifest['device']['name']}: {functions}>"
 
 
-def load(
-    path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None
-) -> Module:
+def load(path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None) -> Module:
     """Loads a compiled library, such as `ftuner-translate --ftuner-to-library` writes.
 
     `weights` is the file that `ftuner compile` wrote beside the library of a model of ONNX; without

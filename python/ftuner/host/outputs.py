@@ -10,12 +10,12 @@ import signal
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ..errors import Error
 from . import processes
-
 
 # Name of standard input and output where a file is expected.
 STANDARD = "-"
@@ -61,7 +61,9 @@ def cannot_write(path: str, reason: Any) -> Error:
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """Lets signals that end the program wait, so that it knows of each file that it makes."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    before = signal.pthread_sigmask(
+        signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    )
     try:
         yield
     finally:

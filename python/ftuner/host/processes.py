@@ -333,7 +333,9 @@ def remove_abandoned(folder: Path, prefix: str) -> None:
 def _machine() -> str:
     """A word for the numbers of processes: of the machine since it started, or of a container."""
     try:
-        parts = Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/pid")
+        parts = Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink(
+            "/proc/self/ns/pid"
+        )
     except OSError:
         parts = f"{os.uname().nodename}"
     return hashlib.sha256(parts.encode()).hexdigest()[:8]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Sequence
+from typing import Any
 
 from ..errors import Error
 from .elements import ELEMENT_TYPES, ElementType

@@ -10,8 +10,9 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -334,7 +335,10 @@ def calibrate_device(
 
 
 def calibrate_all(
-    rows: MeasurementTable, prior: Constants, constants: Sequence[str] = (), deviation: float = DEVIATION
+    rows: MeasurementTable,
+    prior: Constants,
+    constants: Sequence[str] = (),
+    deviation: float = DEVIATION,
 ) -> Calibration:
     """Constants for all devices from rows of several."""
     _enough(rows, "global")
@@ -393,7 +397,9 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
     lines += ["| rows | number | error before | after | held out |", "|---|---|---|---|---|"]
     for kind, (number, before, after, unseen) in calibration.errors.items():
         shown = "–" if unseen is None else f"{100 * unseen:.1f} %"
-        lines.append(f"| {kind} | {number} | {100 * before:.1f} % | {100 * after:.1f} % | {shown} |")
+        lines.append(
+            f"| {kind} | {number} | {100 * before:.1f} % | {100 * after:.1f} % | {shown} |"
+        )
     changed = calibration.changed()
     lines += ["", "| constant | before | after | unit | what |", "|---|---|---|---|---|"]
     for name in changed:
@@ -407,7 +413,10 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
     if calibration.unmoved:
         lines += ["", f"Kept, since the rows hardly move them: {', '.join(calibration.unmoved)}."]
     if calibration.at_bounds:
-        lines += ["", f"Kept, since they or others ended at a bound: {', '.join(calibration.at_bounds)}."]
+        lines += [
+            "",
+            f"Kept, since they or others ended at a bound: {', '.join(calibration.at_bounds)}.",
+        ]
     if not calibration.is_deviation_known:
         lines += ["", "The deviation is kept: there are too few kernels for one shape."]
     if calibration.is_refused:

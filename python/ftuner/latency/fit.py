@@ -9,7 +9,8 @@ stays where the rows do not move it clearly.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,7 +125,9 @@ def prior_weight(num_rows: int) -> float:
     return float(np.clip(0.5 * (30 / max(num_rows, 1)) ** 0.46, 0.1, 0.5))
 
 
-def sample(rows: MeasurementTable, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) -> MeasurementTable:
+def sample(
+    rows: MeasurementTable, mask: npt.NDArray[np.bool_], size: int, seed: int = 0
+) -> MeasurementTable:
     """Up to `size` rows of the mask, as many of each device and group."""
     rng = np.random.default_rng(seed)
     chosen = np.flatnonzero(mask)
@@ -209,16 +212,17 @@ def _fit_free(
         effect = (residuals(constants, changed) - here)[mask] / np.log(1.05)
         return bool(np.sqrt(np.mean(effect**2)) >= least)
 
-    unmoved = [
-        name for name in free if not is_moved({**start, name: start[name] * 1.05}, offsets)
-    ]
+    unmoved = [name for name in free if not is_moved({**start, name: start[name] * 1.05}, offsets)]
     timed = [index for index in timed if is_moved(start, offsets * 1.05, rows.device == index)]
     names = [name for name in free if name not in unmoved]
     if not names and not timed:
         return Fit(dict(start), offsets, [], unmoved)
 
     low = np.log([max(known[n].low, 1e-9) for n in names] + [_OFFSET_BOUNDS[0]] * len(timed))
-    high = np.log([min(known[n].high, _CEILINGS.get(n, np.inf)) for n in names] + [_OFFSET_BOUNDS[1]] * len(timed))
+    high = np.log(
+        [min(known[n].high, _CEILINGS.get(n, np.inf)) for n in names]
+        + [_OFFSET_BOUNDS[1]] * len(timed)
+    )
     begin = np.log([start[name] for name in names] + [offsets[index] for index in timed])
     begin = np.clip(begin, low + 1e-6, high - 1e-6)
     held = prior * np.array([_HELD.get(n, 1.0) for n in names] + [1.0] * len(timed))
@@ -262,7 +266,10 @@ def error(predicted: Array, measured: Array) -> float:
 
 
 def fit_own(
-    rows: MeasurementTable, start: Mapping[str, float], offset: Any = HOST_OFFSET, names: Sequence[str] = ()
+    rows: MeasurementTable,
+    start: Mapping[str, float],
+    offset: Any = HOST_OFFSET,
+    names: Sequence[str] = (),
 ) -> Fit:
     """Constants of the one device of the rows, from a few dozen of them up.
 
@@ -295,7 +302,9 @@ def _with_energies(constants: Constants, free: Sequence[str]) -> Constants:
     """Operations in tf32 and i8 take twice and half the energy of f16, as an SM does half and twice as many of
     them in a cycle, where no row tells theirs."""
     rates = {"tf32_energy": 2.0, "i8_energy": 0.5}
-    scaled = {name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free}
+    scaled = {
+        name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free
+    }
     return {**constants, **scaled}
 
 
@@ -306,9 +315,7 @@ def _offsets(rows: MeasurementTable, offset: Any) -> Array:
 def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
     """Adds constants of the tensor cores to those of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), TENSOR_ROWS_OF_DEVICE)
-    found = fit(
-        few, others.constants, names, prior=prior_weight(len(rows)), offset=others.offset
-    )
+    found = fit(few, others.constants, names, prior=prior_weight(len(rows)), offset=others.offset)
     return Fit(
         _with_energies(found.constants, found.free),
         others.offset,
@@ -322,9 +329,7 @@ def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> F
     """Adds constants of memory-bound kernels to those of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
     prior = prior_weight(len(rows))
-    found = fit(
-        few, others.constants, names, prior=prior, offset=others.offset, fit_offset=True
-    )
+    found = fit(few, others.constants, names, prior=prior, offset=others.offset, fit_offset=True)
     return dataclasses.replace(
         found,
         free=[*others.free, *found.free],
@@ -333,7 +338,9 @@ def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> F
     )
 
 
-def fit_timing(rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
+def fit_timing(
+    rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET
+) -> Array:
     """Fits the time that hosts add to launches on each device, given the constants."""
     others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
     few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
@@ -360,7 +367,16 @@ class GlobalFit:
 def shared_names() -> list[str]:
     """Constants that fits of several devices determine."""
     every = dict.fromkeys(
-        (*OWN, *SHARED, *COMPILED, *TENSOR, *TENSOR_SHARED, *TENSOR_COMPILED, *MEMORY, *MEMORY_SHARED)
+        (
+            *OWN,
+            *SHARED,
+            *COMPILED,
+            *TENSOR,
+            *TENSOR_SHARED,
+            *TENSOR_COMPILED,
+            *MEMORY,
+            *MEMORY_SHARED,
+        )
     )
     return [name for name in every if name not in _ODD]
 
@@ -389,9 +405,7 @@ def fit_global(
     if tensor.any():
         others = GlobalFit(dict(start), HOST_OFFSET, [], [], {})
         if not tensor.all():
-            others = fit_global(
-                rows[~tensor], start, names, rows_of_device, rows_of_all, seed
-            )
+            others = fit_global(rows[~tensor], start, names, rows_of_device, rows_of_all, seed)
         return _global_tensor(rows[tensor], others, start, names, seed)
     compiled = np.isin(rows.group.astype(str), COMPILED_GROUPS)
     # Configurations are of one size: they say nothing of what all devices share.
@@ -446,7 +460,11 @@ def fit_global(
 
 
 def _global_tensor(
-    rows: MeasurementTable, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+    rows: MeasurementTable,
+    others: GlobalFit,
+    start: Mapping[str, float],
+    names: Sequence[str],
+    seed: int,
 ) -> GlobalFit:
     """Adds constants of the tensor cores to those of other rows.
 
@@ -492,7 +510,11 @@ def _global_tensor(
 
 
 def _global_memory(
-    rows: MeasurementTable, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+    rows: MeasurementTable,
+    others: GlobalFit,
+    start: Mapping[str, float],
+    names: Sequence[str],
+    seed: int,
 ) -> GlobalFit:
     """Adds constants of memory-bound kernels to those of other rows.
 
@@ -525,8 +547,10 @@ def _global_memory(
         for index, one in found.items():
             hosts[index] = one.offset[index]
         every = np.zeros(len(rows), bool)
-        every[::max(1, len(rows) // _MEMORY_ROWS_OF_ALL)] = True
-        all_of = fit(sample(rows, every, len(rows), seed), constants, shared, offset=hosts, own=each)
+        every[:: max(1, len(rows) // _MEMORY_ROWS_OF_ALL)] = True
+        all_of = fit(
+            sample(rows, every, len(rows), seed), constants, shared, offset=hosts, own=each
+        )
         constants.update({name: all_of.constants[name] for name in shared})
         at_bounds = [*others.at_bounds, *all_of.at_bounds]
     free = [name for name in constants if constants[name] != start[name]]

@@ -9,7 +9,7 @@ and with the fastest of the sets of warps that Inductor chooses from, so it take
 from __future__ import annotations
 
 import functools
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
-from typing import Any, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +53,7 @@ class _FieldFacts:
 def _left_out(facts: Mapping[str, _FieldFacts], ignored: Collection[str] = ()) -> dict[str, float]:
     """Values of the fields that a record may leave out: optional ones, and `ignored` ones."""
     return {
-        name: field.default
-        for name, field in facts.items()
-        if field.is_optional or name in ignored
+        name: field.default for name, field in facts.items() if field.is_optional or name in ignored
     }
 
 
@@ -135,9 +134,7 @@ def _check_figures(
         index = np.argwhere(~is_right)[0]
         name, place = fields[index[-1]], what if len(index) == 1 else f"{what} {index[0]}"
         kind = "positive number" if name in positive else "number of at least 0"
-        raise Error(
-            f"{place}: field '{name}': expected a {kind}, but got {values[tuple(index)]:g}"
-        )
+        raise Error(f"{place}: field '{name}': expected a {kind}, but got {values[tuple(index)]:g}")
 
 
 def _pointer(array: npt.NDArray[Any]) -> Any:
@@ -331,7 +328,8 @@ class Model:
             device,
             np.ascontiguousarray(
                 np.stack(
-                    [_row(self._complete_part(part), self.part_fields, size) for part in parts], axis=1
+                    [_row(self._complete_part(part), self.part_fields, size) for part in parts],
+                    axis=1,
                 )
             ),
             _row({**_left_out(self._grid_facts), **grid}, self.grid_fields, size),
@@ -463,7 +461,9 @@ class Model:
                     first += count
         return trees
 
-    def json_trees(self, json: str, values: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    def json_trees(
+        self, json: str, values: Array
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The statements of trees written as JSON, which share a structure: numbers in the text may
         be columns of `values`, rows × columns (FTuner/Schedule/AstTemplate.h).
 

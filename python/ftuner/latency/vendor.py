@@ -12,9 +12,10 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +140,11 @@ def second_kernels(
 
 
 def _times(
-    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str, is_transposed: bool
+    device: descriptions.Device,
+    dtype: str,
+    products: Sequence[Product],
+    library: str,
+    is_transposed: bool,
 ) -> tuple[Array, Array] | None:
     """Times of all kernels, and of second ones: 0 of products without elements."""
     has_work = [0 not in product for product in products]
@@ -171,7 +176,9 @@ def _predict(
             return None
     sizes = np.array(products, float).reshape(-1, 4)
     times, second = np.full(len(sizes), np.inf), np.zeros(len(sizes))
-    for some in np.array_split(np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)):
+    for some in np.array_split(
+        np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)
+    ):
         for launches, row in _choices(found, dtype, library, sizes[some].T, is_transposed):
             terms = model().explain(launches, found.constants)
             # The last for each product is its fastest.
@@ -239,8 +246,12 @@ def fma_choices(
     device: Device, batch: Array, m: Array, n: Array, k: Array
 ) -> tuple[FmaKernels, npt.NDArray[np.int64]]:
     """All kernels that f32 products may be of, and the product of each."""
-    tile_set = _FMA_SETS[max(capability for capability in _FMA_SETS if capability <= device.capability)]
-    choices: list[Any] = list(itertools.product(dict.fromkeys(tile_set.tiles + tile_set.batched), _SPLITS))
+    tile_set = _FMA_SETS[
+        max(capability for capability in _FMA_SETS if capability <= device.capability)
+    ]
+    choices: list[Any] = list(
+        itertools.product(dict.fromkeys(tile_set.tiles + tile_set.batched), _SPLITS)
+    )
     tile_m, tile_n, slices, split = np.array([(*tile, s) for tile, s in choices], float).T
     of_m, of_n = (tile_m, tile_n) if tile_set.is_row_major else (tile_n, tile_m)
     blocks = batch * np.ceil(m / of_m[:, None]) * np.ceil(n / of_n[:, None]) * split[:, None]
@@ -249,7 +260,8 @@ def fma_choices(
     )
     is_choice = np.where(
         batch > 1,
-        np.array([tile in tile_set.batched for tile, _ in choices])[:, None] & (split[:, None] == 1),
+        np.array([tile in tile_set.batched for tile, _ in choices])[:, None]
+        & (split[:, None] == 1),
         np.array([tile in tile_set.tiles for tile, _ in choices])[:, None]
         & (is_slice | (split[:, None] == 1)),
     )

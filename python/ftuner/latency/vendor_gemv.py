@@ -60,7 +60,15 @@ def launches_of(
     instructions = products + 2 * _WARPS * np.ceil(k / _WARP_STEP) * (_WARP_OUTPUTS + vectors)
     loaded = element_bytes * k * (_OUTPUTS + np.where(is_contiguous, _WARPS, 1) * vectors)
     part: dict[str, Any] = block_of(
-        _WARPS, instructions, loaded, element_bytes * _OUTPUTS * vectors, registers=64, rounds=rounds, sync=_SYNC
+        _WARPS,
+        instructions,
+        loaded,
+        element_bytes * _OUTPUTS * vectors,
+        registers=64,
+        rounds=rounds,
+        sync=_SYNC,
     )
     moved = element_bytes * batch * (outputs * k + vectors * k + outputs * vectors)
-    return launches_of_blocks(batch * np.ceil(outputs / _OUTPUTS), part, moved, moved, figures, device)
+    return launches_of_blocks(
+        batch * np.ceil(outputs / _OUTPUTS), part, moved, moved, figures, device
+    )

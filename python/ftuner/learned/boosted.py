@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +85,12 @@ class BoostedTrees:
             **self.provenance.as_json(),
         }
         golden = self.predict(self.provenance.golden.dataset()).astype(np.float32)
-        files.write(path, FORMAT, header, {**self.provenance.arrays(), "golden_values": golden, "nodes": self.nodes})
+        files.write(
+            path,
+            FORMAT,
+            header,
+            {**self.provenance.arrays(), "golden_values": golden, "nodes": self.nodes},
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoostedTrees:
@@ -103,7 +109,9 @@ class BoostedTrees:
                 raise ValueError("expected nodes whose children come behind them")
             inputs = len(model().program_features()) + len(device_figures())
             if not (nodes[..., 0] < inputs).all():
-                raise ValueError(f"expected nodes of {inputs} features and figures, but got {nodes[..., 0].max():.0f}")
+                raise ValueError(
+                    f"expected nodes of {inputs} features and figures, but got {nodes[..., 0].max():.0f}"
+                )
             base = float(header["base"])
             if not np.isfinite(base):
                 raise ValueError(f"expected a finite number as 'base', but got {base}")
@@ -146,7 +154,13 @@ def grown(
         nodes: Any = one.nodes
         inner = nodes["is_leaf"] == 0
         threshold = _rounded_down(np.where(inner, nodes["num_threshold"], 0))
-        columns = (np.where(inner, nodes["feature_idx"], -1), threshold, nodes["left"], nodes["right"], nodes["value"])
+        columns = (
+            np.where(inner, nodes["feature_idx"], -1),
+            threshold,
+            nodes["left"],
+            nodes["right"],
+            nodes["value"],
+        )
         trees.append(np.stack([column.astype(np.float32) for column in columns], 1))
     return float(np.ravel(model._baseline_prediction)[0]), trees
 
@@ -163,4 +177,6 @@ def packed(trees: Sequence[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
 def _rounded_down(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """f32 numbers at most as great: those that were at most a threshold still are, and no others."""
     rounded = values.astype(np.float32)
-    return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)
+    return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(
+        np.float32
+    )

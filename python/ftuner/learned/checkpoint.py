@@ -8,9 +8,11 @@ import json
 import os
 import pickle
 import time
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
 import torch
 from torch import nn
 
@@ -28,7 +30,9 @@ def fingerprint(data: Sequence[Dataset | None], *settings: Any) -> str:
             continue
         for trees in part.trees:
             for tree in trees:
-                digest.update(tree.features.tobytes() + tree.ordering.tobytes() + repr(tree.blocks).encode())
+                digest.update(
+                    tree.features.tobytes() + tree.ordering.tobytes() + repr(tree.blocks).encode()
+                )
         for values in (part.microseconds, part.device, part.device_vectors, part.predicted):
             digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
@@ -44,7 +48,9 @@ class Checkpoint:
         self.path, self.fingerprint, self.seconds = path, fingerprint, seconds
         self._written = time.monotonic()
 
-    def keep(self, epochs: int, predictor: nn.Module, states: Sequence[Any], rng: np.random.Generator) -> None:
+    def keep(
+        self, epochs: int, predictor: nn.Module, states: Sequence[Any], rng: np.random.Generator
+    ) -> None:
         if time.monotonic() - self._written < self.seconds:
             return
         content = io.BytesIO()
@@ -67,8 +73,18 @@ class Checkpoint:
         try:
             state = torch.load(self.path, weights_only=True)
             known = state["fingerprint"]
-        except (OSError, RuntimeError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
-            raise Error(f"'{self.path}' is not a checkpoint of a training: remove it to start again") from error
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+            KeyError,
+            TypeError,
+            EOFError,
+            pickle.UnpicklingError,
+        ) as error:
+            raise Error(
+                f"'{self.path}' is not a checkpoint of a training: remove it to start again"
+            ) from error
         if known != self.fingerprint:
             raise Error(
                 f"'{self.path}' is of a training with other rows or options: give those, or remove it to start again"

@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import zipfile
-from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -154,10 +155,14 @@ class Dataset:
         for part in parts:
             for name, vector in zip(part.device_names, part.device_vectors):
                 if not np.allclose(names.setdefault(name, vector), vector):
-                    raise Error(f"expected one description of the device '{name}', but got two that differ")
+                    raise Error(
+                        f"expected one description of the device '{name}', but got two that differ"
+                    )
             order = {name: index for index, name in enumerate(names)}
             device = np.array([order[name] for name in part.device_names], np.int64)
-            task = np.array([tasks.setdefault(name, len(tasks)) for name in part.task_names], np.int64)
+            task = np.array(
+                [tasks.setdefault(name, len(tasks)) for name in part.task_names], np.int64
+            )
             for name in cls.NUMBERS:
                 values = getattr(part, name)
                 if name == "device":
@@ -192,7 +197,9 @@ class Dataset:
         arrays["parts"] = np.array([len(trees) for trees in self.trees], np.int32)
         arrays["blocks"] = np.array([tree.blocks for tree in trees], np.float64)
         arrays["statements"] = np.array([len(tree.ordering) for tree in trees], np.int32)
-        arrays["ordering"] = np.concatenate([tree.ordering for tree in trees] or [np.empty(0, np.int64)]).astype(np.int32)
+        arrays["ordering"] = np.concatenate(
+            [tree.ordering for tree in trees] or [np.empty(0, np.int64)]
+        ).astype(np.int32)
         width = len(model().program_features())
         digest = hashlib.sha256()
         with outputs.replacing([os.fspath(path)]) as (temporary,):
@@ -249,7 +256,15 @@ class Dataset:
             return cls._of(header, arrays)
         except OSError as error:
             raise Error(f"cannot read '{path}': {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            EOFError,
+            RuntimeError,
+            zipfile.BadZipFile,
+        ) as error:
             raise Error(f"'{path}' is not a data set: {error}") from error
         except Exception as error:  # zlib.error has no common base with the others.
             raise Error(f"'{path}' is not a data set: {error}") from error
@@ -287,7 +302,8 @@ def _write(
     """An array as NumPy's file, from pieces of it."""
     stream: BinaryIO = file
     np.lib.format.write_array_header_1_0(
-        stream, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        stream,
+        {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape},
     )
     _digest(digest, name, dtype, shape)
     for chunk in chunks:
@@ -310,7 +326,12 @@ def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Datas
 
     If not `is_timed`, no time of FTuner rows is read: all are NaN. Raises `Error` for other rows, and with the line of what cannot be.
     """
-    parts = [Dataset.load(path) if is_dataset(path) else read_programs(Table(path), devices, is_timed=is_timed) for path in paths]
+    parts = [
+        Dataset.load(path)
+        if is_dataset(path)
+        else read_programs(Table(path), devices, is_timed=is_timed)
+        for path in paths
+    ]
     data = Dataset.concatenate(parts)
     if not len(data):
         raise Error("expected one measured program at least")
@@ -338,12 +359,18 @@ def targets(data: Dataset, corrects: bool) -> npt.NDArray[np.float64]:
     return np.asarray(data.microseconds / data.predicted)
 
 
-def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_timed: bool = True) -> Dataset:
+def read_programs(
+    table: Table, devices: Devices, source: str = "ftuner", is_timed: bool = True
+) -> Dataset:
     """Measured programs of this compiler; if not `is_timed`, a column of times is not read, and need not be there."""
     loaded = model()
-    missing = [name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or is_timed)]
+    missing = [
+        name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or is_timed)
+    ]
     if missing:
-        raise Error(f"{table.path}:1: expected programs of this compiler, but {', '.join(missing)} are missing")
+        raise Error(
+            f"{table.path}:1: expected programs of this compiler, but {', '.join(missing)} are missing"
+        )
     if not len(table):
         raise Error(f"{table.path}: expected rows, but there is only a header")
     device, columns, programs = ftuner_rows.read_programs(table, devices)
@@ -351,11 +378,17 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
     predicted = np.empty(len(table))
     for program_rows in programs:
         with ftuner_rows.errors_by_line(table, program_rows):
-            found = loaded.trees(devices.sources[program_rows.device], program_rows.path, program_rows.records)
-            launches = loaded.programs(devices.sources[program_rows.device], program_rows.path, program_rows.records)
+            found = loaded.trees(
+                devices.sources[program_rows.device], program_rows.path, program_rows.records
+            )
+            launches = loaded.programs(
+                devices.sources[program_rows.device], program_rows.path, program_rows.records
+            )
         for row, parts in zip(program_rows.rows, found):
             trees[row] = parts
-        predicted[program_rows.rows] = _latency(loaded, devices.sources[program_rows.device], *launches)
+        predicted[program_rows.rows] = _latency(
+            loaded, devices.sources[program_rows.device], *launches
+        )
     names = ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")
     shapes = [columns[name].tolist() for name in names]
     types = np.array(loaded.program_types)[columns["type"]]

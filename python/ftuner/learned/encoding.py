@@ -9,7 +9,9 @@ import numpy.typing as npt
 THETA = 10000.0
 
 
-def positional_encoding(ordering: npt.ArrayLike, width: int, theta: float = THETA) -> npt.NDArray[np.float32]:
+def positional_encoding(
+    ordering: npt.ArrayLike, width: int, theta: float = THETA
+) -> npt.NDArray[np.float32]:
     """Sines and cosines of places in a tree's sequence: [..., statements] to [..., statements, width].
 
     Element 2δ is sin(place / Θ^(2δ / width)), element 2δ + 1 the cosine of the same.

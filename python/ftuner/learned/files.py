@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,9 @@ VERSION = 2
 Arrays = dict[str, npt.NDArray[np.float32]]
 
 
-def write(path: str, format: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def write(
+    path: str, format: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
     numbers = {name: values.astype("<f4") for name, values in arrays.items()}
     blob = b"".join(values.tobytes() for values in numbers.values())
     content = {

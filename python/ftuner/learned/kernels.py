@@ -7,7 +7,8 @@ structure are one tree (`trees.Tree`), of which the features are made at once.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +104,11 @@ class Products(_Tiles):
             self.is_batched, self.slices > 1, self.split > 1, self.has_sums & (self.split > 1), self.is_rhs_along_k,
             self.is_lhs_along_m, self.has_bias,
         )  # fmt: skip
-        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_product(tree, rows_of(self, rows), *key))
+        return trees_of(
+            structure,
+            self.blocks,
+            lambda tree, rows, key: _describe_product(tree, rows_of(self, rows), *key),
+        )
 
 
 def copy_loops(
@@ -132,29 +137,59 @@ def _widths(extent: Numbers, columns: Numbers, element_bytes: int) -> Numbers:
 
 
 def _describe_product(
-    tree: Tree, p: Products, batched: int, sliced: int, split: int, summed: int, rhs_k: int, lhs_m: int, biased: int
+    tree: Tree,
+    p: Products,
+    batched: int,
+    sliced: int,
+    split: int,
+    summed: int,
+    rhs_k: int,
+    lhs_m: int,
+    biased: int,
 ) -> None:
     m, n, k, size = p.m, p.n, p.k, p.element_bytes
     zero = 0
     step = p.depth * p.slices
-    output = tree.buffer("output", bytes=size, strides=[n, 1, zero, m * n], elements=p.batch * m * n)
+    output = tree.buffer(
+        "output", bytes=size, strides=[n, 1, zero, m * n], elements=p.batch * m * n
+    )
     lhs = tree.buffer(
-        "lhs", bytes=size, strides=[1, zero, m, m * k] if lhs_m else [k, zero, 1, m * k], elements=p.batch * m * k
+        "lhs",
+        bytes=size,
+        strides=[1, zero, m, m * k] if lhs_m else [k, zero, 1, m * k],
+        elements=p.batch * m * k,
     )
     rhs = tree.buffer(
-        "rhs", bytes=size, strides=[zero, k, 1, n * k] if rhs_k else [zero, 1, n, n * k], elements=p.batch * n * k
+        "rhs",
+        bytes=size,
+        strides=[zero, k, 1, n * k] if rhs_k else [zero, 1, n, n * k],
+        elements=p.batch * n * k,
     )
-    bias = tree.buffer("bias", bytes=size, strides=[zero, 1, zero, zero], elements=n) if biased else None
+    bias = (
+        tree.buffer("bias", bytes=size, strides=[zero, 1, zero, zero], elements=n)
+        if biased
+        else None
+    )
     tile = [p.tile_m, p.tile_n, step, 1]
     sums = tree.buffer(
         "sums", "registers", strides=[p.tile_n, 1, zero, zero], elements=p.own_m * p.own_n
     )
     # Neighbours of a step in shared memory lie along M and N.
     lhs_tile = tree.buffer(
-        "lhs tile", "shared", size, strides=[1, zero, p.tile_m, zero], tile=tile, elements=p.stages * p.tile_m * step
+        "lhs tile",
+        "shared",
+        size,
+        strides=[1, zero, p.tile_m, zero],
+        tile=tile,
+        elements=p.stages * p.tile_m * step,
     )
     rhs_tile = tree.buffer(
-        "rhs tile", "shared", size, strides=[zero, 1, p.tile_n, zero], tile=tile, elements=p.stages * p.tile_n * step
+        "rhs tile",
+        "shared",
+        size,
+        strides=[zero, 1, p.tile_n, zero],
+        tile=tile,
+        elements=p.stages * p.tile_n * step,
     )
     workers = [
         loop("worker", ceil_div(p.tile_m, p.own_m), "thread", M, p.own_m),
@@ -167,14 +202,23 @@ def _describe_product(
     # Work after slices are joined.
     joined = workers[:2] + points
 
-    tiles = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]
+    tiles = [
+        loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m),
+        loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n),
+    ]
     batches = [loop("batch", p.batch, "grid", BATCH)] if batched else []
     steps = ceil_div(ceil_div(k, p.split), step)
-    grid = [*batches, *([loop("slice", p.split, "grid", K, steps * step, True)] if split else []), *tiles]
+    grid = [
+        *batches,
+        *([loop("slice", p.split, "grid", K, steps * step, True)] if split else []),
+        *tiles,
+    ]
     partial = None
     with tree.nest(*grid) as numbers:
         if summed:
-            partial = tree.buffer("slices", strides=[n, 1, zero, m * n], elements=p.split * p.batch * m * n)
+            partial = tree.buffer(
+                "slices", strides=[n, 1, zero, m * n], elements=p.split * p.batch * m * n
+            )
         with tree.nest(*outputs):
             tree.statement("initialize", writes=[sums])
         with tree.nest(loop("step", steps, "serial", K, step, True)):
@@ -191,10 +235,18 @@ def _describe_product(
             with tree.nest(*nest):
                 tree.statement("copy rhs", reads=[rhs], writes=[rhs_tile])
             with tree.nest(*workers, loop("k", p.depth, "unrolled", K, 1, True), *points):
-                tree.statement("multiply", {"float-multiply-add": 1}, reads=[lhs_tile, rhs_tile], updates=[sums])
+                tree.statement(
+                    "multiply",
+                    {"float-multiply-add": 1},
+                    reads=[lhs_tile, rhs_tile],
+                    updates=[sums],
+                )
         if sliced:
             exchange = tree.buffer(
-                "exchange", "shared", strides=[p.tile_n, 1, zero, zero], elements=p.tile_m * p.tile_n
+                "exchange",
+                "shared",
+                strides=[p.tile_n, 1, zero, zero],
+                elements=p.tile_m * p.tile_n,
             )
             with tree.nest(*outputs):
                 tree.statement("join slices", {"float-add": 1}, reads=[sums], updates=[exchange])
@@ -217,7 +269,9 @@ def _describe_product(
         _describe_sums(tree, p.batch * p.m * p.n, p.split, size, p.n if biased else None)
 
 
-def _describe_sums(tree: Tree, elements: Numbers, split: Numbers, size: int, bias: Numbers | None = None) -> None:
+def _describe_sums(
+    tree: Tree, elements: Numbers, split: Numbers, size: int, bias: Numbers | None = None
+) -> None:
     """The second kernel: a thread for each element of the output. `bias`: elements of what is added."""
     strides = [0, 0, 0, 0, elements, 1]
     partial = tree.buffer("slices", strides=strides, elements=elements * split)
@@ -255,10 +309,16 @@ class TensorProducts(_Tiles):
 
     def trees(self) -> list[list[ProgramTree]]:
         structure = (self.batch > 1, self.split > 1, self.is_warpgroup, self.is_across)
-        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_tensor(tree, rows_of(self, rows), *key))
+        return trees_of(
+            structure,
+            self.blocks,
+            lambda tree, rows, key: _describe_tensor(tree, rows_of(self, rows), *key),
+        )
 
 
-def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, across: int) -> None:
+def _describe_tensor(
+    tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, across: int
+) -> None:
     m, n, k, size = p.m, p.n, p.k, p.element_bytes
     along = 32 // size
     if grouped:
@@ -292,23 +352,41 @@ def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, gr
             loop("instruction", np.maximum(own_m // 16, 1), "unrolled", M, 16),
             loop("instruction", np.maximum(own_n // 8, 1), "unrolled", N, 8),
         ]
-        instruction = [loop("element", 2, "vectorized", M, 8), loop("element", 2, "vectorized", N, 1)]
+        instruction = [
+            loop("element", 2, "vectorized", M, 8),
+            loop("element", 2, "vectorized", N, 1),
+        ]
         sums_of = np.maximum(own_m // 16, 1) * np.maximum(own_n // 8, 1) * 4
     outputs = threads + points + instruction
     lhs = tree.buffer("lhs", bytes=size, strides=[k, 0, 1, m * k], elements=p.batch * m * k)
     rhs = tree.buffer("rhs", bytes=size, strides=[0, k, 1, n * k], elements=p.batch * n * k)
-    output = tree.buffer("output", bytes=p.output_bytes, strides=[n, 1, 0, m * n], elements=p.batch * m * n)
+    output = tree.buffer(
+        "output", bytes=p.output_bytes, strides=[n, 1, 0, m * n], elements=p.batch * m * n
+    )
     sums = tree.buffer("sums", "registers", strides=[p.tile_n, 1, 0, 0], elements=sums_of)
     tile = [p.tile_m, p.tile_n, p.depth, 1]
     lhs_tile = tree.buffer(
-        "lhs tile", "shared", size, strides=[p.depth, 0, 1, 0], tile=tile, elements=p.stages * p.tile_m * p.depth
+        "lhs tile",
+        "shared",
+        size,
+        strides=[p.depth, 0, 1, 0],
+        tile=tile,
+        elements=p.stages * p.tile_m * p.depth,
     )
     rhs_tile = tree.buffer(
-        "rhs tile", "shared", size, strides=[0, p.depth, 1, 0], tile=tile, elements=p.stages * p.tile_n * p.depth
+        "rhs tile",
+        "shared",
+        size,
+        strides=[0, p.depth, 1, 0],
+        tile=tile,
+        elements=p.stages * p.tile_n * p.depth,
     )
     staging = tree.buffer("staging tile", "shared", strides=[p.tile_n, 1, 0, 0], elements=sums_of)
     steps = ceil_div(ceil_div(k, p.split), p.depth)
-    grid = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]
+    grid = [
+        loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m),
+        loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n),
+    ]
     if split:
         grid.insert(0, loop("slice", p.split, "grid", K, steps * p.depth, True))
     if batched:
@@ -317,16 +395,23 @@ def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, gr
     def copy(name: str, axis: int, extent: Numbers, source: int, target: int) -> None:
         if grouped:
             # One instruction of the unit that copies.
-            nest = [loop("row", extent, "vectorized", axis), loop("element", p.depth, "vectorized", K)]
+            nest = [
+                loop("row", extent, "vectorized", axis),
+                loop("element", p.depth, "vectorized", K),
+            ]
         else:
-            nest = copy_loops(axis, K, extent, p.depth, _widths(k, p.depth, size), 32 * p.warps_m * p.warps_n)
+            nest = copy_loops(
+                axis, K, extent, p.depth, _widths(k, p.depth, size), 32 * p.warps_m * p.warps_n
+            )
         with tree.nest(*nest):
             tree.statement(name, reads=[source], writes=[target])
 
     with tree.nest(*grid) as numbers:
         target, apart = output, {}
         if split:
-            target = tree.buffer("slices", strides=[n, 1, 0, m * n], elements=p.split * p.batch * m * n)
+            target = tree.buffer(
+                "slices", strides=[n, 1, 0, m * n], elements=p.split * p.batch * m * n
+            )
             apart = {target: {numbers[1 if batched else 0]: p.batch * m * n}}
         with tree.nest(*outputs):
             tree.statement("initialize", writes=[sums])
@@ -340,7 +425,12 @@ def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, gr
                 *instruction,
                 loop("k", along, "vectorized", K, 1, True),
             ):
-                tree.statement("multiply", {"float-multiply-add": 1}, reads=[lhs_tile, rhs_tile], updates=[sums])
+                tree.statement(
+                    "multiply",
+                    {"float-multiply-add": 1},
+                    reads=[lhs_tile, rhs_tile],
+                    updates=[sums],
+                )
         with tree.nest(*outputs):
             tree.statement("stage sums", reads=[sums], writes=[staging])
             tree.statement("store", reads=[staging], writes=[target], apart=apart)

@@ -43,9 +43,13 @@ class Labels:
         if labels.size == 0 or not (np.isfinite(labels) & (labels > 0)).all():
             raise ValueError("expected positive labels, one at least")
         if kind == "box-cox":
-            values = np.array([stats.boxcox_normmax(labels, method="mle") if len(np.unique(labels)) > 1 else 0.0])
+            values = np.array(
+                [stats.boxcox_normmax(labels, method="mle") if len(np.unique(labels)) > 1 else 0.0]
+            )
         elif kind == "yeo-johnson":
-            values = np.array([stats.yeojohnson_normmax(labels) if len(np.unique(labels)) > 1 else 1.0])
+            values = np.array(
+                [stats.yeojohnson_normmax(labels) if len(np.unique(labels)) > 1 else 1.0]
+            )
         elif kind == "quantile":
             values = np.sort(labels)
         else:
@@ -85,7 +89,9 @@ class Labels:
 
     def forward(self, microseconds: npt.ArrayLike) -> Array:
         """Transformed labels; those of the training set are at least 1, but for kind `none`."""
-        return (self._raw(np.asarray(microseconds, np.float64)) - self.mean) / self.deviation + self.shift
+        return (
+            self._raw(np.asarray(microseconds, np.float64)) - self.mean
+        ) / self.deviation + self.shift
 
     def backward(self, transformed: npt.ArrayLike) -> Array:
         """Microseconds from `least` to `greatest`, for every number."""
@@ -99,12 +105,22 @@ class Labels:
             result = np.exp(np.clip(logarithm, -700, 700))
         elif self.kind == "yeo-johnson":
             power = self.values[0]
-            result = np.expm1(np.log1p(np.maximum(power * raw, -1 + 1e-12)) / power) if power else np.expm1(raw)
+            result = (
+                np.expm1(np.log1p(np.maximum(power * raw, -1 + 1e-12)) / power)
+                if power
+                else np.expm1(raw)
+            )
         elif self.kind == "quantile":
             result = np.interp(special.ndtr(raw), np.linspace(0, 1, len(self.values)), self.values)
         else:
             result = raw
-        return np.asarray(np.clip(np.nan_to_num(result, nan=self.least, posinf=self.greatest), self.least, self.greatest))
+        return np.asarray(
+            np.clip(
+                np.nan_to_num(result, nan=self.least, posinf=self.greatest),
+                self.least,
+                self.greatest,
+            )
+        )
 
     def as_json(self) -> dict[str, Any]:
         return dict(dataclasses.asdict(self), values=[float(value) for value in self.values])
@@ -116,7 +132,9 @@ class Labels:
         if labels.kind not in KINDS:
             raise ValueError(f"labels: expected one of {', '.join(KINDS)}, but got {labels.kind!r}")
         count = labels.values.size
-        if labels.values.ndim != 1 or not (count > 0 if labels.kind == "quantile" else count == (labels.kind != "none")):
+        if labels.values.ndim != 1 or not (
+            count > 0 if labels.kind == "quantile" else count == (labels.kind != "none")
+        ):
             raise ValueError(f"labels: expected the values of {labels.kind}, but got {count}")
         numbers = [labels.mean, labels.deviation, labels.shift, labels.least, labels.greatest]
         if not np.isfinite([*labels.values, *numbers]).all():

@@ -1,14 +1,14 @@
 """The predictor (CDMPP, section 4.3 and appendix A; numbers of layers from its artifact).
 
-    statements × features + positions → Transformer encoder → flatten → linear → MLP = z_x     (one head for each number of
-    device figures → MLP = z_v                                                                  statements)
-    z_x ⊗ z_v → MLP → transformed label
+statements × features + positions → Transformer encoder → flatten → linear → MLP = z_x     (one head for each number of
+device figures → MLP = z_v                                                                  statements)
+z_x ⊗ z_v → MLP → transformed label
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import nn
@@ -41,7 +41,9 @@ class Architecture:
         if self.combine not in COMBINATIONS:
             raise ValueError(f"expected one of {', '.join(COMBINATIONS)}, but got {self.combine!r}")
         if self.width % self.heads:
-            raise ValueError(f"expected a width that {self.heads} heads divide, but got {self.width}")
+            raise ValueError(
+                f"expected a width that {self.heads} heads divide, but got {self.width}"
+            )
 
 
 # Small enough for a search: about a hundredth of the arithmetic. Without dropout, which batch norm behind it takes for noise
@@ -70,7 +72,9 @@ class Predictor(nn.Module):
         self.project = nn.Linear(a.features, a.width) if a.width != a.features else nn.Identity()
         self.encoder: nn.Module = nn.Identity()
         if a.layers:
-            layer = nn.TransformerEncoderLayer(a.width, a.heads, a.feed_forward, a.dropout, batch_first=True)
+            layer = nn.TransformerEncoderLayer(
+                a.width, a.heads, a.feed_forward, a.dropout, batch_first=True
+            )
             self.encoder = nn.TransformerEncoder(layer, a.layers, enable_nested_tensor=False)
         self.heads = nn.ModuleDict(
             {
@@ -83,7 +87,9 @@ class Predictor(nn.Module):
             }
         )
         self.device = _perceptron(a.device_figures, a.device, a.latent)
-        self.decoder = _perceptron(a.latent * (2 if a.combine == "concatenation" else 1), a.decoder, 1)
+        self.decoder = _perceptron(
+            a.latent * (2 if a.combine == "concatenation" else 1), a.decoder, 1
+        )
 
     def program(self, features: torch.Tensor) -> torch.Tensor:
         """z_x of programs: features (with positions) batch × statements × features."""
@@ -108,7 +114,9 @@ class Predictor(nn.Module):
         """z of programs of one number of statements."""
         return self.combine(self.program(features), device)
 
-    def forward(self, features: torch.Tensor, device: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, features: torch.Tensor, device: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Transformed labels, batch, and the latent vectors that they are of."""
         latent = self.latent(features, device)
         return self.decoder(latent)[:, 0], latent

@@ -33,7 +33,9 @@ class Deviation:
     between: float
 
     @classmethod
-    def of(cls, predicted: npt.ArrayLike, measured: npt.ArrayLike, task: npt.ArrayLike) -> Deviation:
+    def of(
+        cls, predicted: npt.ArrayLike, measured: npt.ArrayLike, task: npt.ArrayLike
+    ) -> Deviation:
         off = np.log(np.asarray(predicted, np.float64) / np.asarray(measured, np.float64))
         _, tasks = np.unique(np.asarray(task), return_inverse=True)
         means = np.bincount(tasks, off) / np.bincount(tasks)
@@ -87,16 +89,22 @@ class Provenance:
         for trees in data.trees:
             for tree in trees:
                 by_size.setdefault(len(tree.ordering), []).append(tree.features)
-        ranges = {size: np.stack([np.min(features, 0), np.max(features, 0)]) for size, features in sorted(by_size.items())}
+        ranges = {
+            size: np.stack([np.min(features, 0), np.max(features, 0)])
+            for size, features in sorted(by_size.items())
+        }
         is_measured = data.kind != SYNTHETIC
         rows = golden_rows(data)
         return cls(
             devices={
-                data.device_names[card]: int(is_measured[data.device == card].sum()) for card in np.unique(data.device)
+                data.device_names[card]: int(is_measured[data.device == card].sum())
+                for card in np.unique(data.device)
             },
             label_range=(float(labels.min()), float(labels.max())),
             feature_ranges=ranges,
-            golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),
+            golden=Golden(
+                [data.trees[row] for row in rows], data.device_vectors[data.device[rows]]
+            ),
         )
 
     def adapted(self, data: Dataset) -> Provenance:
@@ -110,11 +118,14 @@ class Provenance:
         ranges = dict(self.feature_ranges)
         for size, limits in more.feature_ranges.items():
             known = ranges.get(size, limits)
-            ranges[size] = np.stack([np.minimum(known[0], limits[0]), np.maximum(known[1], limits[1])])
+            ranges[size] = np.stack(
+                [np.minimum(known[0], limits[0]), np.maximum(known[1], limits[1])]
+            )
         return dataclasses.replace(
             self,
             devices={
-                name: self.devices.get(name, 0) + more.devices.get(name, 0) for name in {**self.devices, **more.devices}
+                name: self.devices.get(name, 0) + more.devices.get(name, 0)
+                for name in {**self.devices, **more.devices}
             },
             label_range=(
                 min(self.label_range[0], more.label_range[0]),
@@ -148,9 +159,14 @@ class Provenance:
         return {
             "devices": self.devices,
             "label_range": list(self.label_range),
-            "deviations": {name: dataclasses.asdict(deviation) for name, deviation in self.deviations.items()},
+            "deviations": {
+                name: dataclasses.asdict(deviation) for name, deviation in self.deviations.items()
+            },
             "golden": [
-                [{"blocks": tree.blocks, "ordering": [int(place) for place in tree.ordering]} for tree in trees]
+                [
+                    {"blocks": tree.blocks, "ordering": [int(place) for place in tree.ordering]}
+                    for tree in trees
+                ]
                 for trees in self.golden.trees
             ],
         }
@@ -158,12 +174,16 @@ class Provenance:
     def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
         return {
             **{f"{_RANGES}{size}": ranges for size, ranges in self.feature_ranges.items()},
-            "golden_features": np.concatenate([tree.features for trees in self.golden.trees for tree in trees]),
+            "golden_features": np.concatenate(
+                [tree.features for trees in self.golden.trees for tree in trees]
+            ),
             "golden_device": self.golden.device,
         }
 
     @classmethod
-    def of_json(cls, json: dict[str, Any], arrays: dict[str, npt.NDArray[np.float32]]) -> Provenance:
+    def of_json(
+        cls, json: dict[str, Any], arrays: dict[str, npt.NDArray[np.float32]]
+    ) -> Provenance:
         """Takes its arrays out of `arrays`."""
         features = arrays.pop("golden_features")
         trees: list[list[ProgramTree]] = []
@@ -172,17 +192,25 @@ class Provenance:
             trees.append([])
             for tree in program:
                 ordering = np.array(tree["ordering"], np.int64)
-                trees[-1].append(ProgramTree(float(tree["blocks"]), ordering, features[first : first + len(ordering)]))
+                trees[-1].append(
+                    ProgramTree(
+                        float(tree["blocks"]), ordering, features[first : first + len(ordering)]
+                    )
+                )
                 first += len(ordering)
         least, most = json["label_range"]
         return cls(
             devices={str(name): int(rows) for name, rows in json["devices"].items()},
             label_range=(float(least), float(most)),
             feature_ranges={
-                int(name.removeprefix(_RANGES)): arrays.pop(name) for name in list(arrays) if name.startswith(_RANGES)
+                int(name.removeprefix(_RANGES)): arrays.pop(name)
+                for name in list(arrays)
+                if name.startswith(_RANGES)
             },
             golden=Golden(trees, arrays.pop("golden_device")),
-            deviations={str(name): Deviation(**deviation) for name, deviation in json["deviations"].items()},
+            deviations={
+                str(name): Deviation(**deviation) for name, deviation in json["deviations"].items()
+            },
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,9 @@ class SampledTasks:
     radius: float
 
 
-def sample_tasks(programs: npt.ArrayLike, task_of: Sequence[int], count: int, seed: int = 0) -> SampledTasks:
+def sample_tasks(
+    programs: npt.ArrayLike, task_of: Sequence[int], count: int, seed: int = 0
+) -> SampledTasks:
     """For each of `count` clusters of programs (rows of features or latent vectors) the unused task that is nearest.
 
     A task is as far from a cluster's centre as its programs are on average. Raises ValueError for more clusters than tasks.
@@ -57,7 +59,9 @@ def sample_tasks(programs: npt.ArrayLike, task_of: Sequence[int], count: int, se
     return SampledTasks(chosen, _radius(rows, np.isin(of_row, chosen)))
 
 
-def random_tasks(programs: npt.ArrayLike, task_of: Sequence[int], count: int, seed: int = 0) -> SampledTasks:
+def random_tasks(
+    programs: npt.ArrayLike, task_of: Sequence[int], count: int, seed: int = 0
+) -> SampledTasks:
     """Chooses tasks at random, as a baseline of `sample_tasks`."""
     rows, of_row = np.asarray(programs, np.float64), np.asarray(task_of)
     tasks = np.unique(of_row)

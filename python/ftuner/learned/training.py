@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 import torch
 from torch import nn
 
@@ -89,7 +91,8 @@ class Packed:
         self.device = device
         self.groups = groups
         self._counts = [
-            np.bincount(group.program.numpy(), minlength=len(device)).astype(np.int64) for group in groups
+            np.bincount(group.program.numpy(), minlength=len(device)).astype(np.int64)
+            for group in groups
         ]
 
     def batch(self, rows: npt.NDArray[np.int64]) -> Batch:
@@ -98,7 +101,9 @@ class Packed:
             first = np.cumsum(counts) - counts
             tree_counts = counts[rows]
             ends = np.cumsum(tree_counts)
-            trees = np.arange(int(tree_counts.sum())) + np.repeat(first[rows] - (ends - tree_counts), tree_counts)
+            trees = np.arange(int(tree_counts.sum())) + np.repeat(
+                first[rows] - (ends - tree_counts), tree_counts
+            )
             if len(trees):
                 chosen = torch.from_numpy(trees)
                 place = torch.from_numpy(np.repeat(np.arange(len(rows)), tree_counts))
@@ -167,7 +172,9 @@ class Trained:
         packed = []
         for _, (group_trees, program, share) in sorted(groups.items()):
             if self.structure:
-                features = (np.stack([tree.features for tree in group_trees]) - self.feature_mean) / self.feature_deviation
+                features = (
+                    np.stack([tree.features for tree in group_trees]) - self.feature_mean
+                ) / self.feature_deviation
                 if self.positions:
                     places = np.stack([tree.ordering for tree in group_trees])
                     codes = positional_encoding(np.arange(places.max() + 1), features.shape[-1])
@@ -186,7 +193,9 @@ class Trained:
         return Packed(packed, torch.from_numpy(device.astype(np.float32)))
 
     def batch(self, data: Dataset, rows: npt.NDArray[np.int64]) -> Batch:
-        some = dataclasses.replace(data, trees=[data.trees[row] for row in rows], device=data.device[rows])
+        some = dataclasses.replace(
+            data, trees=[data.trees[row] for row in rows], device=data.device[rows]
+        )
         return self.pack(some).batch(np.arange(len(rows)))
 
     def _check(self, data: Dataset) -> None:
@@ -204,8 +213,15 @@ class Trained:
         packed = self.pack(data)
         rows = np.arange(len(data))
         with torch.no_grad():
-            parts = [latents(self.predictor, packed.batch(rows[i : i + size])).numpy() for i in range(0, len(data), size)]
-        return np.concatenate(parts) if parts else np.empty((0, self.predictor.architecture.latent), np.float32)
+            parts = [
+                latents(self.predictor, packed.batch(rows[i : i + size])).numpy()
+                for i in range(0, len(data), size)
+            ]
+        return (
+            np.concatenate(parts)
+            if parts
+            else np.empty((0, self.predictor.architecture.latent), np.float32)
+        )
 
     def predict(self, data: Dataset, size: int = 2048) -> npt.NDArray[np.float64]:
         """Microseconds of each program. Raises `Error` for trees of a size that was not trained, and for what cannot be corrected."""
@@ -213,7 +229,10 @@ class Trained:
             require_predictions(data)
         z = torch.from_numpy(self.latents(data, size))
         with torch.no_grad():
-            parts = [self.predictor.decoder(z[i : i + size])[:, 0].numpy() for i in range(0, len(data), size)]
+            parts = [
+                self.predictor.decoder(z[i : i + size])[:, 0].numpy()
+                for i in range(0, len(data), size)
+            ]
         times = self.labels.backward(np.concatenate(parts) if parts else np.empty(0))
         if self.corrects and self.provenance is not None:
             times = self.provenance.bounded(times)
@@ -251,7 +270,10 @@ class Trained:
         predictor = copy.deepcopy(self.predictor).eval().to(dtype)
         data = self.provenance.golden.dataset()
         batch = self.pack(data).batch(np.arange(len(data)))
-        groups = [Group(group.features.to(dtype), group.program, group.share.to(dtype)) for group in batch.groups]
+        groups = [
+            Group(group.features.to(dtype), group.program, group.share.to(dtype))
+            for group in batch.groups
+        ]
         with torch.no_grad():
             z = latents(predictor, Batch(groups, batch.device.to(dtype)))
             values = self.labels.backward(predictor.decoder(z)[:, 0].numpy())
@@ -282,7 +304,9 @@ class Trained:
             provenance = Provenance.of_json(header, arrays)
             state = {name: torch.from_numpy(array) for name, array in arrays.items()}
             missing = predictor.load_state_dict(state, strict=False)
-            if missing.unexpected_keys or any(not key.endswith("num_batches_tracked") for key in missing.missing_keys):
+            if missing.unexpected_keys or any(
+                not key.endswith("num_batches_tracked") for key in missing.missing_keys
+            ):
                 raise ValueError("expected the arrays of its architecture")
             labels = Labels.of_json(header["labels"])
             return cls(
@@ -293,7 +317,9 @@ class Trained:
             raise Error(f"'{path}' is no predictor: {error}") from error
 
 
-def _standard(values: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _standard(
+    values: npt.NDArray[np.float32],
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     mean, deviation = values.mean(0), values.std(0)
     return mean.astype(np.float32), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
 
@@ -321,7 +347,11 @@ def train(
         architecture = dataclasses.replace(architecture, layers=0, width=architecture.features)
     predictor = Predictor(architecture, data.statements() if options.structure else [1])
     rows_of = np.concatenate(
-        [tree.features if options.structure else tree.features.mean(0, keepdims=True) for trees in data.trees for tree in trees]
+        [
+            tree.features if options.structure else tree.features.mean(0, keepdims=True)
+            for trees in data.trees
+            for tree in trees
+        ]
     )
     labels = Labels.fit(learned, options.transform)
     # Devices that rows are of, each once.
@@ -332,7 +362,9 @@ def train(
     )  # fmt: skip
     wanted = torch.from_numpy(labels.forward(learned).astype(np.float32))
     packed = trained.pack(data)
-    optimizer = torch.optim.Adam(predictor.parameters(), lr=options.rate, weight_decay=options.decay)
+    optimizer = torch.optim.Adam(
+        predictor.parameters(), lr=options.rate, weight_decay=options.decay
+    )
     size = min(options.batch, len(data))
     steps = max(-(-len(data) // size) * options.epochs, 2)
     # From a tenth of the rate to ten times as much, and back.
@@ -350,7 +382,9 @@ def train(
             if len(rows) < 2:
                 rows = order[first - 1 : first + 1]
             predicted = predictor.decoder(latents(predictor, packed.batch(rows)))[:, 0]
-            losses.append(_step(predictor, optimizer, schedule, loss_of(options, predicted, wanted[rows])))
+            losses.append(
+                _step(predictor, optimizer, schedule, loss_of(options, predicted, wanted[rows]))
+            )
         return float(np.mean(losses))
 
     _run(options.epochs, predictor, (optimizer, schedule), rng, epoch, tell, stop, checkpoint)
@@ -499,8 +533,12 @@ def finetune(
     wanted = torch.from_numpy(tuned.labels.forward(learned).astype(np.float32))
     size = min(options.batch, len(source))
     steps = -(-len(source) // size) * options.epochs
-    optimizer = torch.optim.Adam(predictor.parameters(), lr=options.rate, weight_decay=options.decay)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, options.rate, total_steps=max(steps, 2) + 1)
+    optimizer = torch.optim.Adam(
+        predictor.parameters(), lr=options.rate, weight_decay=options.decay
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, options.rate, total_steps=max(steps, 2) + 1
+    )
     as_options = Options(relative=options.relative, loss=options.loss)
 
     def some(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
@@ -532,7 +570,9 @@ def finetune(
         if target is not None:
             tuned.provenance = tuned.provenance.adapted(target)
         if labelled is not None and len(labelled):
-            tuned.provenance = tuned.provenance.extended(labelled, targets(labelled, tuned.corrects))
+            tuned.provenance = tuned.provenance.extended(
+                labelled, targets(labelled, tuned.corrects)
+            )
     return tuned
 
 
@@ -557,7 +597,9 @@ def errors(
         "rank": rank_correlation(times, measured),
     }
     if task is not None:
-        ranks = [rank_correlation(times[task == one], measured[task == one]) for one in _of_several(task)]
+        ranks = [
+            rank_correlation(times[task == one], measured[task == one]) for one in _of_several(task)
+        ]
         known = [rank for rank in ranks if rank is not None]
         found["rank_by_task"] = float(np.mean(known)) if known else None
     return found
@@ -568,7 +610,9 @@ def _of_several(task: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return tasks[counts > 2]
 
 
-def rank_correlation(predicted: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> float | None:
+def rank_correlation(
+    predicted: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]
+) -> float | None:
     """Returns Spearman's rank correlation; None for fewer than three rows, and where all are equal."""
     from scipy import stats
 

@@ -36,7 +36,9 @@ _FOLDS = 5
 # Strengths by which a combination is drawn to the mean; the first of equals is taken.
 _RIDGES = (10.0, 1.0, 1e-1, 1e-2, 1e-3)
 # Small trees, for some ten programs and more.
-_SMALL: dict[str, Any] = dict(max_iter=30, learning_rate=0.1, max_leaf_nodes=6, min_samples_leaf=5, l2_regularization=1.0)
+_SMALL: dict[str, Any] = dict(
+    max_iter=30, learning_rate=0.1, max_leaf_nodes=6, min_samples_leaf=5, l2_regularization=1.0
+)
 # Figures of devices are equal up to it (they are logarithms).
 _SAME = 1e-3
 
@@ -51,12 +53,18 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
         raise Error("expected programs of the source, and tasks")
     of_source, of_tasks = (targets(part, trained.corrects) for part in (source, tasks))
     if trained.labels.kind == "quantile":
-        raise Error("expected labels by another transform than quantiles, which end with those of the source")
+        raise Error(
+            "expected labels by another transform than quantiles, which end with those of the source"
+        )
     every = Dataset.concatenate([source, *[tasks] * WEIGHT])
-    vectors = {every.device_names[card]: every.device_vectors[card] for card in np.unique(every.device)}
+    vectors = {
+        every.device_names[card]: every.device_vectors[card] for card in np.unique(every.device)
+    }
     known = trained.provenance.devices if trained.provenance else {}
     if missing := [name for name, rows in known.items() if rows and name not in vectors]:
-        raise Error(f"expected programs of the source on each device of the predictor, but there are none on {', '.join(missing)}")
+        raise Error(
+            f"expected programs of the source on each device of the predictor, but there are none on {', '.join(missing)}"
+        )
     names = {card: tasks.device_names[card] for card in np.unique(tasks.device).tolist()}
     for name in names.values():
         _check_apart(name, vectors)
@@ -68,7 +76,10 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
         constant, stacked = _stack(trained, source, tasks.select(tasks.device == card), seed)
         # Half of what pooled trees say, and half of what stacked ones do.
         trees = [_on(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
-        trees += [_on(vector, _scaled(nodes, 0.5), _leaf(0)) for nodes in (*stacked, _leaf(constant - pooled.base))]
+        trees += [
+            _on(vector, _scaled(nodes, 0.5), _leaf(0))
+            for nodes in (*stacked, _leaf(constant - pooled.base))
+        ]
     provenance = Provenance.of(source, of_source).extended(tasks, of_tasks)
     return BoostedTrees(labels, pooled.base, boosted.packed(trees), trained.corrects, provenance)
 
@@ -76,13 +87,17 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
 def _check_apart(name: str, vectors: dict[str, Figures]) -> None:
     for other, vector in vectors.items():
         if other != name and (np.abs(vector - vectors[name]) <= 2 * _SAME).all():
-            raise Error(f"expected figures that tell the device '{name}' from '{other}', but they have the same")
+            raise Error(
+                f"expected figures that tell the device '{name}' from '{other}', but they have the same"
+            )
 
 
 # Stacking ----------------------------------------------------------------------------------------------------------------
 
 
-def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> tuple[float, list[Nodes]]:
+def _stack(
+    trained: BoostedTrees, source: Dataset, own: Dataset, seed: int
+) -> tuple[float, list[Nodes]]:
     """A constant and trees, which add up to the label of a program on the device of `own`."""
     vectors = source.device_vectors[np.unique(source.device)]
     rows = boosted.inputs(own)
@@ -109,7 +124,9 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
 
     weights, constant = _combination(said, wanted, min(_RIDGES, key=error))
     # Small trees fit the residual of the combination.
-    base, small = boosted.grown(rows, wanted - constant - said @ weights, random_state=seed, **_SMALL)
+    base, small = boosted.grown(
+        rows, wanted - constant - said @ weights, random_state=seed, **_SMALL
+    )
     trees = [
         _scaled(_resolved(nodes, vector), weight)
         for weight, vector in zip(weights.tolist(), vectors)
@@ -117,7 +134,10 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
         for nodes in trained.nodes
     ]
     own_vector = own.device_vectors[own.device[0]]
-    return constant + float(weights.sum()) * trained.base + base, [*trees, *(_resolved(nodes, own_vector) for nodes in small)]
+    return constant + float(weights.sum()) * trained.base + base, [
+        *trees,
+        *(_resolved(nodes, own_vector) for nodes in small),
+    ]
 
 
 def _combination(said: Array, wanted: Array, ridge: float) -> tuple[Array, float]:
@@ -180,4 +200,6 @@ def _on(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
         nodes.append([input_, value + _SAME, place + 1, to_otherwise, 0])
         nodes.append([input_, value - _SAME, to_otherwise, place + 2, 0])
     shift = np.array([0, 0, 1, 1, 0], np.float32)
-    return np.concatenate([np.array(nodes, np.float32), then + len(nodes) * shift, otherwise + to_otherwise * shift])
+    return np.concatenate(
+        [np.array(nodes, np.float32), then + len(nodes) * shift, otherwise + to_otherwise * shift]
+    )

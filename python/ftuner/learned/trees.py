@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,12 @@ M, N, K, BATCH = range(4)
 
 
 def loop(
-    name: str, length: Any, binding: str = "serial", axis: int | None = None, step: Any = 1, reduces: bool = False
+    name: str,
+    length: Any,
+    binding: str = "serial",
+    axis: int | None = None,
+    step: Any = 1,
+    reduces: bool = False,
 ) -> dict[str, Any]:
     """A loop: `binding` is serial, grid, thread, virtual-thread, unrolled or vectorized; one along an axis
     moves by `step` elements of it; `reduces`: its iterations add to the same elements."""
@@ -62,7 +68,12 @@ class Tree:
         """A buffer and its number: `memory` is global, shared or registers, `bytes` those of an element,
         `strides` elements between neighbours along each axis, `tile` the elements along each axis of what
         holds a tile, and `elements` all of it."""
-        fields: dict[str, Any] = {"name": name, "memory": memory, "element_bytes": bytes, "elements": elements}
+        fields: dict[str, Any] = {
+            "name": name,
+            "memory": memory,
+            "element_bytes": bytes,
+            "elements": elements,
+        }
         fields["strides"] = list(strides)
         if tile is not None:
             fields["tile"] = list(tile)
@@ -102,9 +113,16 @@ class Tree:
         ]
         for access in accesses:
             if distances := (apart or {}).get(access["buffer"]):
-                access["apart"] = [{"loop": number, "distance": distance} for number, distance in distances.items()]
+                access["apart"] = [
+                    {"loop": number, "distance": distance} for number, distance in distances.items()
+                ]
         self._statements.append(
-            {"name": name, "loops": list(self._open), "operations": dict(operations or {}), "accesses": accesses}
+            {
+                "name": name,
+                "loops": list(self._open),
+                "operations": dict(operations or {}),
+                "accesses": accesses,
+            }
         )
 
     def as_json(self) -> tuple[str, npt.NDArray[np.float64]]:
@@ -123,7 +141,8 @@ class Tree:
             return {"column": known[id(value)]}
 
         text = json.dumps(
-            {"loops": self._loops, "buffers": self._buffers, "statements": self._statements}, default=column
+            {"loops": self._loops, "buffers": self._buffers, "statements": self._statements},
+            default=column,
         )
         values = np.stack(columns, axis=1) if columns else np.empty((self.rows, 0))
         return text, np.ascontiguousarray(values)

@@ -156,7 +156,9 @@ class Product(Family):
         lines = []
         for axis in self.out:
             if axis in dynamic:
-                name, operand_axes, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+                name, operand_axes, kind = (
+                    ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+                )
                 lines.append(f"%at_{axis} = arith.constant {operand_axes.index(axis)} : index")
                 lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}")
         sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in dynamic)

@@ -76,6 +76,7 @@ def _checked(
     What may be a chance of the moment (a busy card, memory, the compiler that was killed) is no
     verdict: it is not tried again in this process. Verdicts that cannot be kept hold for it.
     """
+
     def missing() -> list[str]:
         found = {**verdicts.read(card.card), **_seen.get(card, {})}
         tried = _tried.get(card, set())
@@ -96,10 +97,13 @@ def _checked(
                 found = {
                     group: PathVerdict.from_outcomes(own)
                     for group, own in outcomes.items()
-                    if all(one.status == "passed" for one in own) or any(one.is_wrong for one in own)
+                    if all(one.status == "passed" for one in own)
+                    or any(one.is_wrong for one in own)
                 }
                 _seen.setdefault(card, {}).update(found)
-                verdicts.write(card.card, found, [one for group in found for one in outcomes[group]])
+                verdicts.write(
+                    card.card, found, [one for group in found for one in outcomes[group]]
+                )
             except (Error, OSError) as error:
                 warn_once(f"cannot check {card.card.name}: {error}; run ftuner check-gpu")
     return _seen.get(card, {})

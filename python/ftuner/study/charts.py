@@ -51,7 +51,9 @@ class Series:
 
 def _stroke(number: int) -> str:
     dashes = _DASHES[number // len(_LIGHT) % len(_DASHES)]
-    return f"stroke:var(--s{number % len(_LIGHT)})" + (f";stroke-dasharray:{dashes}" if dashes else "")
+    return f"stroke:var(--s{number % len(_LIGHT)})" + (
+        f";stroke-dasharray:{dashes}" if dashes else ""
+    )
 
 
 def legend(series: Sequence[Series]) -> str:
@@ -123,7 +125,9 @@ def lines(
     """
     values = [v for one in series for v in one.values if v is not None]
     is_log_y = not from_zero and min(values) > 0 and max(values) > _LOGARITHMIC_TIMES * min(values)
-    is_log_x = min(places) > 0 and max(places) > _LOGARITHMIC_RATIO * min(places) and len(places) < 64
+    is_log_x = (
+        min(places) > 0 and max(places) > _LOGARITHMIC_RATIO * min(places) and len(places) < 64
+    )
     x = _Axis(places, _LEFT, _WIDTH - _RIGHT, is_log_x)
     # Some room, so that no line runs along an edge.
     top = 1.05 * max(values)
@@ -154,13 +158,17 @@ def _grid(x: _Axis, y: _Axis, x_label: str, y_label: str) -> list[str]:
     for value in y.ticks():
         at = y.place(value)
         body.append(f'<path class="grid" d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}"/>')
-        body.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{_number(value)}</text>')
+        body.append(
+            f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{_number(value)}</text>'
+        )
     for value in x.ticks():
         at = x.place(value)
         bottom = _HEIGHT - _BOTTOM + 16
         body.append(f'<text x="{at:.1f}" y="{bottom}" text-anchor="middle">{_number(value)}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    body.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
+    body.append(
+        f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>'
+    )
     y_middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     body.append(
         f'<text x="14" y="{y_middle}" text-anchor="middle" transform="rotate(-90 14 {y_middle})">'
@@ -177,7 +185,9 @@ def document(figure: str, series: Sequence[Series]) -> str:
         f'<text x="476" y="{28 + 14 * i}">{escape(one.label)}</text>'
         for i, one in enumerate(series)
     )
-    head, tail = figure.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).split(">", 1)
+    head, tail = figure.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).split(
+        ">", 1
+    )
     return f"{head}><style>{style}</style>{tail.replace('</svg>', keys + '</svg>')}\n"
 
 
@@ -194,7 +204,9 @@ def ranks(description: str, columns: Sequence[str], series: Sequence[Series]) ->
         body.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{rank}</text>')
     for place, column in zip(places, columns):
         bottom = _HEIGHT - _BOTTOM + 28
-        body.append(f'<text x="{place:.1f}" y="{bottom}" text-anchor="middle">{escape(column)}</text>')
+        body.append(
+            f'<text x="{place:.1f}" y="{bottom}" text-anchor="middle">{escape(column)}</text>'
+        )
     for one in series:
         # Equal ranks are drawn beside each other.
         shift = 7.0 * (one.number - (len(series) - 1) / 2)

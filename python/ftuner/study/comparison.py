@@ -338,7 +338,8 @@ class Searches:
                 bounds[device.name] = bound
         if not entries:
             known = "".join(
-                f"; fallback kernels take {bound_text(bound)} on {name}" for name, bound in bounds.items()
+                f"; fallback kernels take {bound_text(bound)} on {name}"
+                for name, bound in bounds.items()
             )
             raise NoPlan(failures[0] if failures else f"no uKernel computes it{known}", bounds)
         files = {name: _file_label(log) for name, log in self.logs.items()}

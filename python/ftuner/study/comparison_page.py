@@ -70,9 +70,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int) -> 
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
 
 
-def _section(
-    found: Comparison, group: Group, numbers: dict[tuple[str, str], int]
-) -> list[str]:
+def _section(found: Comparison, group: Group, numbers: dict[tuple[str, str], int]) -> list[str]:
     judged = [judge for judge in found.judges if group.ratios(judge)]
     body = [f"<h2>{escape(heading(group))}</h2>"]
     if group.plans:
@@ -90,7 +88,9 @@ def _section(
         ranks = {judge: group.ranks(judge) for judge in judged}
         columns = [_judge_label(group, judge) for judge in judged]
         drawn = [series(entry, [ranks[judge].get(i) for judge in judged]) for i, entry in entries]
-        figures.append(("Rank under each judge", charts.ranks("Rank under each judge", columns, drawn)))
+        figures.append(
+            ("Rank under each judge", charts.ranks("Rank under each judge", columns, drawn))
+        )
     drawn = [series(entry, []) for _, entry in entries]
     if group.key[2] != WHOLE and len(group.sizes) > 1:
         figures += _over_sizes(group, judged, entries, series)
@@ -98,7 +98,8 @@ def _section(
     body.append(
         '<div class="figures">'
         + "\n".join(
-            f"<figure><figcaption>{escape(name)}</figcaption>{svg}</figure>" for name, svg in figures
+            f"<figure><figcaption>{escape(name)}</figcaption>{svg}</figure>"
+            for name, svg in figures
         )
         + "</div>"
     )
@@ -137,7 +138,10 @@ def _over_sizes(
         ]
         name = f"Slower than the best of them by {_judge_label(group, judge)}"
         drawn = [
-            series(entry, [100 * (t / best - 1) if t and best else None for t, best in zip(times, fastest)])
+            series(
+                entry,
+                [100 * (t / best - 1) if t and best else None for t, best in zip(times, fastest)],
+            )
             for entry, times in known
         ]
         figures.append((name, charts.lines(name, label, "%", places, drawn, from_zero=True)))

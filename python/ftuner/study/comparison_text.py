@@ -25,12 +25,23 @@ def heading(group: Group) -> str:
     shapes = ""
     if sizes and sizes[0]:
         ends = [" × ".join(map(str, size)) for size in (sizes[0], sizes[-1])]
-        shapes = f": {ends[0]}" if len(sizes) == 1 else f": {ends[0]} to {ends[1]}, {len(sizes)} sizes"
+        shapes = (
+            f": {ends[0]}" if len(sizes) == 1 else f": {ends[0]} to {ends[1]}, {len(sizes)} sizes"
+        )
     return f"{source} on {device}, {name}{times}{shapes}"
 
 
 def header_of(judged: Sequence[str]) -> list[str]:
-    header = ["strategy", "cost model", "seconds", "samples", "looked at", "rejected", "measured", "kernels"]
+    header = [
+        "strategy",
+        "cost model",
+        "seconds",
+        "samples",
+        "looked at",
+        "rejected",
+        "measured",
+        "kernels",
+    ]
     return [*header, "code KB", "padding", "SM use", "predicted µs", *judged]
 
 

@@ -80,7 +80,11 @@ def figures(found: Comparison) -> str:
         ends = sorted({end for end, _ in own})
         labels = list(dict.fromkeys((entry.strategy, entry.cost_model) for _, entry in own))
         drawn: list[Series] = []
-        for name, title in (("seconds", "seconds"), ("looked_at", "looked at"), ("kernels", "kernels")):
+        for name, title in (
+            ("seconds", "seconds"),
+            ("looked_at", "looked at"),
+            ("kernels", "kernels"),
+        ):
             drawn = []
             for number, label in enumerate(labels):
                 by_end = {

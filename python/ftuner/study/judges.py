@@ -11,8 +11,9 @@ import itertools
 import json
 import math
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any
 
 from ..errors import Error
 
@@ -140,7 +141,9 @@ class RecordedTimes:
                 content = json.loads(line)
                 version, measurer = content["format_version"], content.get("measurer", "")
                 time_us = content.get("microseconds")
-                key = _key(content["device"], content["workload"], content["family"], content["shape"])
+                key = _key(
+                    content["device"], content["workload"], content["family"], content["shape"]
+                )
                 if not (time_us is None or _is_time(time_us)):
                     raise ValueError("microseconds")
             except (ValueError, KeyError, AttributeError, TypeError):

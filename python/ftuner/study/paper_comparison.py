@@ -37,7 +37,10 @@ def run(paper: Paper, *, tell: Any = None, **options: Any) -> Comparison:
     for workload in paper.workloads:
         source = SourceText(f"{workload.name}.mlir", workload.text().encode())
         counts = {part.name: part.count for part in workload.parts}
-        pairs = [(spec, _at_sizes(paper, workload, spec, searches.options)) for spec in searches.strategies]
+        pairs = [
+            (spec, _at_sizes(paper, workload, spec, searches.options))
+            for spec in searches.strategies
+        ]
         notes += [
             f"{spec.label} is left out of {workload.name}, whose operators differ in their sizes"
             for spec, own in pairs
@@ -56,8 +59,14 @@ def run(paper: Paper, *, tell: Any = None, **options: Any) -> Comparison:
         except comparison.NoPlan as error:
             entries += [
                 Entry(
-                    source.name, device.name, workload.name, spec.label, model, 0.0,
-                    failure=str(error), bound_us=error.bounds.get(device.name),
+                    source.name,
+                    device.name,
+                    workload.name,
+                    spec.label,
+                    model,
+                    0.0,
+                    failure=str(error),
+                    bound_us=error.bounds.get(device.name),
                 )  # fmt: skip
                 for device in searches.devices
                 for spec in specs
@@ -121,7 +130,9 @@ def devices_of(found: Comparison) -> list[str]:
 def tabulate(paper: Paper, found: Comparison, device: str) -> Table:
     """Returns the paper's figures beside those of the plans on a device, by two judges."""
     rows = [
-        row for reported in paper.reported for row in _PaperTable(paper, found, device, reported).make()
+        row
+        for reported in paper.reported
+        for row in _PaperTable(paper, found, device, reported).make()
     ]
     return list(_HEADER), rows
 
@@ -203,7 +214,10 @@ class _PaperTable:
         """By judge, microseconds of a system and of the reference."""
         result = []
         for judge in _JUDGES:
-            times, reference = self._own_times(system, judge), self._own_times(self.reference, judge)
+            times, reference = (
+                self._own_times(system, judge),
+                self._own_times(self.reference, judge),
+            )
             result.append((times, reference) if times and reference else None)
         return result
 
@@ -248,7 +262,9 @@ class _PaperTable:
             rows.append(self._row(f"TFLOP/s of {system}", f"{reported:g}", own))
             if system != self.reference:
                 share = f"{reported / values[self.reference]:.3f}"
-                pairs = [f"{pair[1][0] / pair[0][0]:.3f}" if pair else "-" for pair in self._both(system)]
+                pairs = [
+                    f"{pair[1][0] / pair[0][0]:.3f}" if pair else "-" for pair in self._both(system)
+                ]
                 rows.append(self._row(f"TFLOP/s of {system} / {self.reference}", share, pairs))
         return rows
 
@@ -264,9 +280,13 @@ class _PaperTable:
     def _seconds(self, system: str, reported: float) -> list[str]:
         entries = self._entries(system)
         own = f"{entries[0].seconds:.1f}" if entries else "-"
-        return self._row(f"seconds of tuning, {system} (ours: none measured)", f"{reported:g}", [own, ""])
+        return self._row(
+            f"seconds of tuning, {system} (ours: none measured)", f"{reported:g}", [own, ""]
+        )
 
     def _shorter(self, system: str, reported: float) -> list[str]:
         own, other = self._entries(self.reference), self._entries(system)
         ratio = f"{other[0].seconds / own[0].seconds:.2f}" if own and other else "-"
-        return self._row(f"tuning time of {system} / {self.reference}", f"{reported:g}", [ratio, ""])
+        return self._row(
+            f"tuning time of {system} / {self.reference}", f"{reported:g}", [ratio, ""]
+        )

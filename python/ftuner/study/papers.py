@@ -96,7 +96,9 @@ class Paper:
 
     def sizes(self, workload: str) -> Sequence[int]:
         """T of the figures of a workload; empty where they have none."""
-        return next((one.sizes for one in self.reported if one.workload == workload and one.sizes), ())
+        return next(
+            (one.sizes for one in self.reported if one.workload == workload and one.sizes), ()
+        )
 
 
 def load(name: str) -> Paper:
@@ -144,7 +146,9 @@ def function(name: str, operator: Mapping[str, Any]) -> str:
     one = operator
     kind = one["kind"]
     if kind == "matvec":
-        return _linalg(name, "matvec", "", [[_size(one["m"]), one["k"]], [one["k"]]], [_size(one["m"])])
+        return _linalg(
+            name, "matvec", "", [[_size(one["m"]), one["k"]], [one["k"]]], [_size(one["m"])]
+        )
     if kind == "product":
         m, n, k = _size(one["m"]), one["n"], one["k"]
         if not one.get("transposed"):
@@ -176,7 +180,9 @@ def batch_matmul(
 
 
 def _maps(loops: str, operands: Sequence[str]) -> str:
-    return f" indexing_maps = [{', '.join(f'affine_map<({loops}) -> ({one})>' for one in operands)}]"
+    return (
+        f" indexing_maps = [{', '.join(f'affine_map<({loops}) -> ({one})>' for one in operands)}]"
+    )
 
 
 def module(functions: Sequence[str], rows: Sequence[Any] = (), lengths: str = LENGTHS) -> str:

@@ -137,7 +137,9 @@ class State:
         self._whole = sum(len(line.encode()) + 1 for line in lines)
         if self._read(last, len(lines) + 1):
             self._whole, self._end = self._whole + len(last.encode()), "\n"
-        elif not (last.startswith(self._BEGIN) or not last or lines and self._BEGIN.startswith(last)):
+        elif not (
+            last.startswith(self._BEGIN) or not last or lines and self._BEGIN.startswith(last)
+        ):
             raise Error(f"{self._path}:{len(lines) + 1}: expected a plan in each line")
 
     def _read(self, line: str, number: int) -> bool:
@@ -255,7 +257,9 @@ def _key(
     options: Mapping[str, Any],
 ) -> str:
     """Hash of all that decides a plan, with the compiler and the contents of files."""
-    given = compiler.read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
+    given = compiler.read_options(
+        {**options, "strategy": strategy, "cost_model": cost_model}, device
+    )
     return cache.key_of(
         {
             "format_version": [FORMAT_VERSION, version],
@@ -294,11 +298,21 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
             {
                 "shape": shape["shape"],
                 "weight": shape["weight"],
-                "family": general[not shape["aligned"]] if shape["family"] is None else shape["family"],
+                "family": general[not shape["aligned"]]
+                if shape["family"] is None
+                else shape["family"],
                 "program": {
                     # Time by the latency model, beside that of another cost model.
-                    **({"latency_us": latency} if (latency := _latency_us(shape["program"])) else {}),
-                    **{name: shape["program"][name] for name in programs if name in shape["program"]},
+                    **(
+                        {"latency_us": latency}
+                        if (latency := _latency_us(shape["program"]))
+                        else {}
+                    ),
+                    **{
+                        name: shape["program"][name]
+                        for name in programs
+                        if name in shape["program"]
+                    },
                 },
             }
             for shape in workload["shapes"]

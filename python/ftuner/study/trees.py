@@ -108,7 +108,11 @@ def trees_text(
 
 
 def _translate(
-    source: compiler.Source, sizes: Sizes, device: descriptions.Device | None, options: Any, *more: str
+    source: compiler.Source,
+    sizes: Sizes,
+    device: descriptions.Device | None,
+    options: Any,
+    *more: str,
 ) -> str:
     description = descriptions.resolve(device)
     return compiler.translate(

@@ -5,7 +5,6 @@ Products of random shapes, aligned and not, against NumPy: by the function, and
 by a kernel with tensor maps that is launched as its manifest describes it.
 """
 
-import ctypes
 import json
 import pathlib
 import sys
@@ -13,7 +12,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "benchmarks" / "gpu"))
-from ftuner_bench import runtime  # noqa: E402
+from ftuner_bench import runtime
 
 ALIGNMENT = 16
 
@@ -23,7 +22,7 @@ def tensor(random, shape, dtype=np.float16, shift=0):
     size = np.dtype(dtype).itemsize * int(np.prod(shape))
     memory = np.zeros(size + 2 * ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT + shift
-    result = memory[start:start + size].view(dtype).reshape(shape)
+    result = memory[start : start + size].view(dtype).reshape(shape)
     result[...] = random.uniform(-1, 1, shape)
     return result
 
@@ -49,17 +48,20 @@ class Products:
         assert error < 1e-5, (shift, batches, m, n, k, error)
 
     def call(self, a, b, result):
-        self.function(*(array.ctypes.data for array in (a, b, result)), *a.shape, *b.shape, 0,
-                      self.stream)
+        self.function(
+            *(array.ctypes.data for array in (a, b, result)), *a.shape, *b.shape, 0, self.stream
+        )
 
     def mapped(self):
         """A family without slices whose kernel takes maps."""
         kernels = {kernel["entry"]: kernel for kernel in self.manifest["kernels"]}
         workload = next(one for one in self.manifest["workloads"] if one["name"] == "batch_0")
-        return next((family, kernels[family["kernel"]]) for family in workload["families"]
-                    if family["reduce_split"] == 1
-                    and any(one["kind"] == "tensor_map"
-                            for one in kernels[family["kernel"]]["parameters"]))
+        return next(
+            (family, kernels[family["kernel"]])
+            for family in workload["families"]
+            if family["reduce_split"] == 1
+            and any(one["kind"] == "tensor_map" for one in kernels[family["kernel"]]["parameters"])
+        )
 
     def launch(self, a, b, result):
         """What a host does that knows nothing but the manifest."""
@@ -76,16 +78,25 @@ class Products:
         for one in kernel["parameters"]:
             value = pointers.get(one["name"], numbers.get(one["name"]))
             if one["kind"] == "tensor_map":
-                sizes, strides = ([numbers.get(extent, extent) for extent in one[key]]
-                                  for key in ("sizes", "strides"))
-                value = self.api.tensor_map(kernel["entry"], one, pointers[one["pointer"]], sizes,
-                                            strides, self.stream)
+                sizes, strides = (
+                    [numbers.get(extent, extent) for extent in one[key]]
+                    for key in ("sizes", "strides")
+                )
+                value = self.api.tensor_map(
+                    kernel["entry"], one, pointers[one["pointer"]], sizes, strides, self.stream
+                )
             parameters.append((one["kind"], one["type"], value))
         rows, columns = family["ukernels"][-1]["block_tile"][:2]
         grid = runtime.blocks_of(family, batches * -(-m // rows) * -(-n // columns))
         address = self.library.kernels()[kernel["entry"]]
-        runtime.Launch(self.api, address, grid, kernel["block"][0],
-                       kernel["dynamic_shared_memory_bytes"], parameters)(self.stream)
+        runtime.Launch(
+            self.api,
+            address,
+            grid,
+            kernel["block"][0],
+            kernel["dynamic_shared_memory_bytes"],
+            parameters,
+        )(self.stream)
 
 
 def main():

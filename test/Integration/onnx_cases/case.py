@@ -23,7 +23,7 @@ import numpy as np
 from onnx import defs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import covering  # noqa: E402
+import covering
 
 Array = np.ndarray
 #: The last operator set that is tried, and the first.
@@ -91,7 +91,9 @@ class Case:
     @property
     def name(self) -> str:
         """Says what was picked, as a word that is unique among an operator's cases."""
-        return " ".join(f"{key}={value}" for key, value in self.properties.items() if key != "version")
+        return " ".join(
+            f"{key}={value}" for key, value in self.properties.items() if key != "version"
+        )
 
     @property
     def seed(self) -> int:
@@ -122,10 +124,14 @@ class Pick:
         self.properties[name] = getattr(value, "__name__", value)
         return value
 
-    def case(self, operands: list[Operand | None], attributes: dict[str, Any] | None = None, **more: Any) -> Case:
+    def case(
+        self, operands: list[Operand | None], attributes: dict[str, Any] | None = None, **more: Any
+    ) -> Case:
         """The case of these operands; attributes that are None are left out."""
         given = {key: value for key, value in (attributes or {}).items() if value is not None}
-        return Case(self.operator, self.version, operands, given, properties=self.properties, **more)
+        return Case(
+            self.operator, self.version, operands, given, properties=self.properties, **more
+        )
 
 
 @functools.cache
@@ -134,7 +140,9 @@ def versions_of(operator: str) -> list[int]:
     found = sorted(
         schema.since_version
         for schema in defs.get_all_schemas_with_history()
-        if schema.name == operator and schema.domain == "" and not schema.deprecated
+        if schema.name == operator
+        and schema.domain == ""
+        and not schema.deprecated
         and schema.since_version <= LAST
     )
     changed = [version for version in found if version > FIRST]
@@ -174,7 +182,9 @@ def choose(
     chosen: list[Case] = []
     for _ in range(8):
         indices, _ = covering.choose([case.properties for case in [*chosen, *left]])
-        pairs = set().union(*(covering.pairs(case.properties) for case in chosen)) if chosen else set()
+        pairs = (
+            set().union(*(covering.pairs(case.properties) for case in chosen)) if chosen else set()
+        )
         every = [*chosen, *left]
         wanted = [every[index] for index in indices if index >= len(chosen)]
         wanted = [case for case in wanted if covering.pairs(case.properties) - pairs]
@@ -220,7 +230,9 @@ def special(rng: np.random.Generator, shape: Sequence[int], dtype: Any) -> Array
 
 def positive(rng: np.random.Generator, shape: Sequence[int], dtype: Any) -> Array:
     values = np.abs(normal(rng, shape, dtype))
-    return (values + np.asarray(1 if np.dtype(dtype).kind in "iu" else 0.1, values.dtype)).astype(dtype)
+    return (values + np.asarray(1 if np.dtype(dtype).kind in "iu" else 0.1, values.dtype)).astype(
+        dtype
+    )
 
 
 def between(low: float, high: float) -> Callable[..., Array]:

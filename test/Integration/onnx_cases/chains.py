@@ -16,8 +16,29 @@ VERSION = 18
 #: Operators whose configurations are not parts of chains.
 _SINGLE = ("Constant",)
 
-UNARY = ("Relu", "Tanh", "Sigmoid", "Abs", "Neg", "Erf", "Exp", "Softplus", "HardSwish", "Sin", "Cos", "Sqrt2")
-REDUCE = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp")
+UNARY = (
+    "Relu",
+    "Tanh",
+    "Sigmoid",
+    "Abs",
+    "Neg",
+    "Erf",
+    "Exp",
+    "Softplus",
+    "HardSwish",
+    "Sin",
+    "Cos",
+    "Sqrt2",
+)
+REDUCE = (
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceL2",
+    "ReduceSumSquare",
+    "ReduceLogSumExp",
+)
 
 
 @dataclasses.dataclass
@@ -109,8 +130,21 @@ class Builder:
     # Compute.
 
     def compute(self) -> None:
-        kinds = ["unary", "unary", "binary", "binary", "reduce", "softmax", "product", "norm", "where", "self"]
-        kinds += ["pool", "pool", "convolution", "instance_norm", "global"] if self.rank >= 3 else []
+        kinds = [
+            "unary",
+            "unary",
+            "binary",
+            "binary",
+            "reduce",
+            "softmax",
+            "product",
+            "norm",
+            "where",
+            "self",
+        ]
+        kinds += (
+            ["pool", "pool", "convolution", "instance_norm", "global"] if self.rank >= 3 else []
+        )
         getattr(self, f"_{self.pick(kinds)}")()
 
     def _unary(self) -> None:
@@ -132,14 +166,18 @@ class Builder:
                 dims = [self._one() if self.rng.random() < 0.5 else dim for dim in dims]
             other = self.input(dims)
         pair = [self.current, other]
-        self.current = self.add(self.pick(["Add", "Mul", "Sub", "Max", "Min"]), pair[:: self.pick([1, -1])])
+        self.current = self.add(
+            self.pick(["Add", "Mul", "Sub", "Max", "Min"]), pair[:: self.pick([1, -1])]
+        )
 
     def _one(self) -> str:
         self.letters.append(f"one{len(self.letters)}")
         return self.letters[-1]
 
     def _self(self) -> None:
-        self.current = self.add(self.pick(["Mul", "Add"]), [self.current, self.add("Sigmoid", [self.current])])
+        self.current = self.add(
+            self.pick(["Mul", "Add"]), [self.current, self.add("Sigmoid", [self.current])]
+        )
 
     def _where(self) -> None:
         zero = self.constant(0, np.float32)
@@ -151,7 +189,9 @@ class Builder:
         if name == "ReduceMean" and None in self.dims:
             name = "ReduceSum"  # A computed size may be 0, and ONNX defines no mean of nothing.
         if name == "ReduceSum":
-            self.current = self.add(name, [self.current, self.constant([self.signed(axis)])], keepdims=keep)
+            self.current = self.add(
+                name, [self.current, self.constant([self.signed(axis)])], keepdims=keep
+            )
         else:
             axes = self.constant([self.signed(axis)])
             self.current = self.add(name, [self.current, axes], keepdims=keep)
@@ -163,7 +203,9 @@ class Builder:
 
     def _softmax(self) -> None:
         if self.rank:
-            self.current = self.add(self.pick(["Softmax", "LogSoftmax"]), [self.current], axis=self.signed(self.axis()))
+            self.current = self.add(
+                self.pick(["Softmax", "LogSoftmax"]), [self.current], axis=self.signed(self.axis())
+            )
 
     def _product(self) -> None:
         if self.rank < 1 or self.dims[-1] is None:
@@ -172,7 +214,9 @@ class Builder:
         if self.rank == 2 and self.pick([True, False]):
             is_turned = self.pick([0, 1])
             shape = [width, self.dims[1]] if is_turned else [self.dims[1], width]
-            self.current = self.add("Gemm", [self.current, self.input(shape), self.input([width])], transB=is_turned)  # type: ignore[arg-type]
+            self.current = self.add(
+                "Gemm", [self.current, self.input(shape), self.input([width])], transB=is_turned
+            )  # type: ignore[arg-type]
         else:
             self.current = self.add("MatMul", [self.current, self.input([self.dims[-1], width])])
         self.dims[-1] = width
@@ -180,13 +224,18 @@ class Builder:
     def _norm(self) -> None:
         if self.rank < 1 or self.dims[-1] is None:
             return self._unary()
-        self.current = self.add("LayerNormalization", [self.current, self.input([self.dims[-1]])], axis=-1)
+        self.current = self.add(
+            "LayerNormalization", [self.current, self.input([self.dims[-1]])], axis=-1
+        )
 
     def _pool(self) -> None:
         sides = self.rank - 2
         name = self.pick(["MaxPool", "AveragePool", "LpPool"])
         kernel = [self.pick([1, 2, 3]) for _ in range(sides)]
-        attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": [self.pick([1, 2]) for _ in range(sides)]}
+        attributes: dict[str, Any] = {
+            "kernel_shape": kernel,
+            "strides": [self.pick([1, 2]) for _ in range(sides)],
+        }
         if self.pick([True, False]):
             attributes["auto_pad"] = self.pick(["SAME_UPPER", "SAME_LOWER"])
         else:
@@ -202,11 +251,18 @@ class Builder:
         kernel = self.pick([1, 3])
         filters = self.constant(self.rng.standard_normal([4, 2, *[kernel] * sides]), np.float32)
         pair = self.add("Concat", [self._first_channel(), self._first_channel()], axis=1)
-        self.current = self.add("Conv", [pair, filters], pads=[kernel // 2] * 2 * sides, strides=[self.pick([1, 2])] * sides)
+        self.current = self.add(
+            "Conv",
+            [pair, filters],
+            pads=[kernel // 2] * 2 * sides,
+            strides=[self.pick([1, 2])] * sides,
+        )
         self.dims[1:] = [None] * (sides + 1)
 
     def _first_channel(self) -> str:
-        return self.add("Slice", [self.current, self.constant([0]), self.constant([1]), self.constant([1])])
+        return self.add(
+            "Slice", [self.current, self.constant([0]), self.constant([1]), self.constant([1])]
+        )
 
     def _instance_norm(self) -> None:
         if self.dims[1] is None:
@@ -223,7 +279,18 @@ class Builder:
     def layout(self) -> None:
         kinds = ["reshape", "reshape", "unsqueeze", "expand", "flatten", "double_and_split"]
         if self.rank:
-            kinds += ["transpose", "transpose", "slice", "slice", "concat", "pad", "gather", "tile", "split", "reverse"]
+            kinds += [
+                "transpose",
+                "transpose",
+                "slice",
+                "slice",
+                "concat",
+                "pad",
+                "gather",
+                "tile",
+                "split",
+                "reverse",
+            ]
         getattr(self, f"_{self.pick(kinds)}")()
 
     def _transpose(self) -> None:
@@ -269,7 +336,11 @@ class Builder:
         pair = self.add("Concat", [self.current, self.current], axis=axis)
         parts = [2, -1] if self.pick([True, False]) else [-1, 2]
         if axis:
-            lengths = [self._size(index) for index in range(axis)] if self.pick([True, False]) else [self.constant([0] * axis)]
+            lengths = (
+                [self._size(index) for index in range(axis)]
+                if self.pick([True, False])
+                else [self.constant([0] * axis)]
+            )
         else:
             lengths = []
         rest = [self._size(index) for index in range(axis + 1, self.rank)]
@@ -279,7 +350,9 @@ class Builder:
         self.rank += 1
 
     def _flatten(self) -> None:
-        self.current = self.add("Flatten", [self.current], axis=int(self.rng.integers(self.rank + 1)))
+        self.current = self.add(
+            "Flatten", [self.current], axis=int(self.rng.integers(self.rank + 1))
+        )
         self.dims, self.rank = [None, None], 2
 
     def _unsqueeze(self) -> None:
@@ -328,12 +401,17 @@ class Builder:
         mode = self.pick(["constant", "constant", "edge"])
         pads = [self.pick([0, 0, 1, 2]) for _ in range(2 * self.rank)]
         self.current = self.add("Pad", [self.current, self.constant(pads)], mode=mode)
-        self.dims = [dim if not pads[i] and not pads[self.rank + i] else None for i, dim in enumerate(self.dims)]
+        self.dims = [
+            dim if not pads[i] and not pads[self.rank + i] else None
+            for i, dim in enumerate(self.dims)
+        ]
 
     def _gather(self) -> None:
         axis = self.axis()
         indices = self.pick([[0, -1, 0], [[0], [-1]], -1])
-        self.current = self.add("Gather", [self.current, self.constant(indices)], axis=self.signed(axis))
+        self.current = self.add(
+            "Gather", [self.current, self.constant(indices)], axis=self.signed(axis)
+        )
         self.dims[axis : axis + 1] = [None] * np.ndim(indices)
         self.rank = len(self.dims)
 
@@ -351,9 +429,12 @@ class Builder:
 def _points(rng: np.random.Generator, letters: list[str]) -> dict[str, Point]:
     """Three points of sizes: two of any, one with sizes of 1."""
     found = {}
-    for number, choices in enumerate(([2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 8, 9], [1, 1, 1, 2, 3])):
+    for number, choices in enumerate(
+        ([2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 8, 9], [1, 1, 1, 2, 3])
+    ):
         found[f"p{number}"] = {
-            letter: 1 if letter.startswith("one") else int(choices[int(rng.integers(len(choices)))]) for letter in letters
+            letter: 1 if letter.startswith("one") else int(choices[int(rng.integers(len(choices)))])
+            for letter in letters
         }
     return found
 
@@ -392,5 +473,3 @@ def graph(seed: int, number: int, length: int | None = None) -> Chain | Trial | 
     if number % 3 == 0:
         return single(seed, number)
     return chain(seed, number, length)
-
-

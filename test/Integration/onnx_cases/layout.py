@@ -64,7 +64,9 @@ def squeeze(pick: Pick) -> Case:
         if any(not -len(shape) - len(axes) <= axis < len(shape) + len(axes) for axis in axes):
             axes = pick.properties["axes"] = [0]
     if pick.version < 11 and axes and min(axes) < 0:
-        axes = pick.properties["axes"] = None if pick.operator == "Squeeze" and "one" not in shape else [0]
+        axes = pick.properties["axes"] = (
+            None if pick.operator == "Squeeze" and "one" not in shape else [0]
+        )
     operand = data(pick("dtype", TYPES), *shape)
     if pick.version >= 13:
         return pick.case([operand] + ([constant(axes)] if axes is not None else []))
@@ -73,7 +75,9 @@ def squeeze(pick: Pick) -> Case:
 
 @operators("Transpose")
 def transpose(pick: Pick) -> Case:
-    perm = pick("perm", [None, [1, 0], [0, 2, 1], [2, 0, 1], [0, 2, 3, 1], [0, 3, 1, 2], [3, 2, 1, 0], [0]])
+    perm = pick(
+        "perm", [None, [1, 0], [0, 2, 1], [2, 0, 1], [0, 2, 3, 1], [0, 3, 1, 2], [3, 2, 1, 0], [0]]
+    )
     shape = ["a", "b", "c", "d"][: len(perm) if perm else 3]
     return pick.case([data(pick("dtype", TYPES), *shape)], {"perm": perm})
 
@@ -182,7 +186,10 @@ def slices(pick: Pick) -> Case:
 def pad(pick: Pick) -> Case:
     modes = [None, "constant", "edge", "reflect"] + (["wrap"] if pick.version >= 19 else [])
     mode = pick("mode", modes)
-    pads = pick("pads", [[0, 1, 0, 2], [1, 1, 1, 1], [0, 0, 0, 0], [0, -1, 0, 0], [1, -1, 0, 2], [0, 0, 3, 0]])
+    pads = pick(
+        "pads",
+        [[0, 1, 0, 2], [1, 1, 1, 1], [0, 0, 0, 0], [0, -1, 0, 0], [1, -1, 0, 2], [0, 0, 3, 0]],
+    )
     shape = ["b", "c"]
     if pick("rank", [2, 4]) == 4:
         shape, pads = ["a", "d", "b", "c"], [0, 0, *pads[:2], 0, 0, *pads[2:]]
@@ -197,7 +204,9 @@ def pad(pick: Pick) -> Case:
     if axes:
         rank = len(shape)
         order = [rank - 1, rank - 2 - rank]
-        operands[1] = constant([pads[axis % rank] for axis in order] + [pads[rank + axis % rank] for axis in order])
+        operands[1] = constant(
+            [pads[axis % rank] for axis in order] + [pads[rank + axis % rank] for axis in order]
+        )
         operands.append(constant(order))
     points = {"even": {"a": 2, "d": 2, "b": 4, "c": 6}, "odd": {"a": 3, "d": 1, "b": 5, "c": 7},
               "less": {"a": 1, "d": 1, "b": 4, "c": 3}, "one": dict.fromkeys("abcd", 1),
@@ -239,7 +248,9 @@ def gather(pick: Pick) -> Case:
         "constant": constant([2, 0, -1], kind),
         "constant_scalar": constant(-2, kind),
     }[indices]
-    return pick.case([data(pick("dtype", TYPES), *shape), operand], {"axis": axis}, points=_GATHERED)
+    return pick.case(
+        [data(pick("dtype", TYPES), *shape), operand], {"axis": axis}, points=_GATHERED
+    )
 
 
 @operators("GatherElements")
@@ -290,8 +301,14 @@ def blocks(pick: Pick) -> Case:
 def shape(pick: Pick) -> Case:
     attributes = {}
     if pick.operator == "Shape" and pick.version >= 15:
-        attributes = {"start": pick("start", [None, 1, -1, -9]), "end": pick("end", [None, 2, -1, 9])}
-    return pick.case([data(pick("dtype", TYPES), *pick("shape", [["a", "b", "c"], ["a"], [], [2, "b"]]))], attributes)
+        attributes = {
+            "start": pick("start", [None, 1, -1, -9]),
+            "end": pick("end", [None, 2, -1, 9]),
+        }
+    return pick.case(
+        [data(pick("dtype", TYPES), *pick("shape", [["a", "b", "c"], ["a"], [], [2, "b"]]))],
+        attributes,
+    )
 
 
 @operators("EyeLike")
@@ -303,7 +320,9 @@ def eye_like(pick: Pick) -> Case:
 @operators("Trilu")
 def trilu(pick: Pick) -> Case:
     k = pick("k", [None, 0, 1, -1, 9, -9])
-    operands = [data(pick("dtype", TYPES), *pick("shape", [["b", "c"], ["a", "c", "b"], ["b", "b"]]))]
+    operands = [
+        data(pick("dtype", TYPES), *pick("shape", [["b", "c"], ["a", "c", "b"], ["b", "b"]]))
+    ]
     if k is not None:
         operands.append(constant(k))
     return pick.case(operands, {"upper": pick("upper", [None, 0, 1])})
@@ -316,8 +335,16 @@ def one_hot(pick: Pick) -> Case:
     depth = pick("depth", ["scalar", "list"])
     make = positions(8, pick("negative", [False, True]))
     shape = pick("shape", [["a", "b"], ["b"]])
-    values = constant([0, 1], dtype) if pick("values", ["constant", "input"]) == "constant" else data(dtype, 2)
-    operands = [data(kind, *shape, make=make), constant(5 if depth == "scalar" else [5], np.int64), values]
+    values = (
+        constant([0, 1], dtype)
+        if pick("values", ["constant", "input"]) == "constant"
+        else data(dtype, 2)
+    )
+    operands = [
+        data(kind, *shape, make=make),
+        constant(5 if depth == "scalar" else [5], np.int64),
+        values,
+    ]
     return pick.case(operands, {"axis": axis})
 
 
@@ -353,6 +380,7 @@ def center(pick: Pick) -> Case:
     axes = pick("axes", [None, [1], [0, 1], [-1]])
     wanted = pick("wanted", [(3, 8), (4, 4), (10, 1)])
     count = len(axes) if axes else 2
-    return pick.case([data(pick("dtype", (F32, np.int64)), "b", "c"), constant(list(wanted[:count]))], {"axes": axes})
-
-
+    return pick.case(
+        [data(pick("dtype", (F32, np.int64)), "b", "c"), constant(list(wanted[:count]))],
+        {"axes": axes},
+    )

@@ -68,21 +68,41 @@ class Graph:
 
     def sizes(self, *parts: str | int) -> str:
         """Returns a list of sizes, each a number or a scalar that was computed."""
-        lists = [self.constant([part]) if isinstance(part, int) else self("Unsqueeze", part, axes=[0]) for part in parts]
+        lists = [
+            self.constant([part]) if isinstance(part, int) else self("Unsqueeze", part, axes=[0])
+            for part in parts
+        ]
         return self("Concat", *lists, axis=0)
 
     def convolution(
-        self, x: str, before: int, after: int, kernel: int, stride: int = 1, *, bias: bool = True, **attributes: Any
+        self,
+        x: str,
+        before: int,
+        after: int,
+        kernel: int,
+        stride: int = 1,
+        *,
+        bias: bool = True,
+        **attributes: Any,
     ) -> str:
         """Adds a convolution that keeps height and width, or divides them by its stride."""
         weights = self.weight(after, before // attributes.get("group", 1), kernel, kernel)
         if "auto_pad" not in attributes:
             attributes.setdefault("pads", [kernel // 2] * 4)
         inputs = [x, weights, self.weight(after)] if bias else [x, weights]
-        return self("Conv", *inputs, kernel_shape=[kernel] * 2, strides=[stride] * 2, dilations=[1, 1], **attributes)
+        return self(
+            "Conv",
+            *inputs,
+            kernel_shape=[kernel] * 2,
+            strides=[stride] * 2,
+            dilations=[1, 1],
+            **attributes,
+        )
 
     def batch_norm(self, x: str, channels: int) -> str:
-        numbers = [self.weight(channels, like=like) for like in ("ones", "weights", "weights", "positive")]
+        numbers = [
+            self.weight(channels, like=like) for like in ("ones", "weights", "weights", "positive")
+        ]
         spatial = {"spatial": 1} if self.is_old else {}
         return self("BatchNormalization", x, *numbers, epsilon=2e-5, momentum=0.9, **spatial)
 
@@ -97,29 +117,50 @@ class Graph:
         if self.is_old:
             return self("Upsample", x, mode=mode, scales=scales)
         region = self.constant(np.float32([]))
-        return self("Resize", x, region, self.initializer(np.float32(scales)), mode=mode, **attributes)
+        return self(
+            "Resize", x, region, self.initializer(np.float32(scales)), mode=mode, **attributes
+        )
 
 
 def resnet(g: Graph, x: str) -> tuple[str, list[Any]]:
     """Residual blocks: normalization first (7), or convolutions with auto_pad (11)."""
     if g.is_old:
-        x = g("Relu", g.batch_norm(g.convolution(g.batch_norm(x, 3), 3, 8, 7, 2, bias=False, group=1), 8))
+        x = g(
+            "Relu",
+            g.batch_norm(g.convolution(g.batch_norm(x, 3), 3, 8, 7, 2, bias=False, group=1), 8),
+        )
         x = g("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
         a = g("Relu", g.batch_norm(x, 8))
         b = g.batch_norm(g.convolution(a, 8, 16, 3, 2, bias=False), 16)
         b = g("PRelu", b, g.weight(16, 1, 1))
-        x = g("Add", g.convolution(b, 16, 16, 3, bias=False), g.convolution(a, 8, 16, 1, 2, bias=False))
+        x = g(
+            "Add",
+            g.convolution(b, 16, 16, 3, bias=False),
+            g.convolution(a, 8, 16, 1, 2, bias=False),
+        )
         x = g("Flatten", g("GlobalAveragePool", g("Relu", g.batch_norm(x, 16))))
-        return g("Gemm", x, g.weight(5, 16), g.weight(5), alpha=1.0, beta=1.0, transA=0, transB=1), ["batch", 5]
+        return g(
+            "Gemm", x, g.weight(5, 16), g.weight(5), alpha=1.0, beta=1.0, transA=0, transB=1
+        ), ["batch", 5]
     x = g("Relu", g.batch_norm(g.convolution(x, 3, 8, 7, 2, auto_pad="SAME_UPPER"), 8))
     x = g("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
     shortcut = g.batch_norm(g.convolution(x, 8, 16, 1, 2, auto_pad="VALID"), 16)
     x = g.batch_norm(g.convolution(x, 8, 16, 3, 2, auto_pad="SAME_LOWER"), 16)
     x = g("Clip", x, g.constant(np.float32(0)), g.constant(np.float32(6)))
-    x = g("Relu", g("Add", shortcut, g.batch_norm(g.convolution(x, 16, 16, 3, group=4, auto_pad="SAME_UPPER"), 16)))
+    x = g(
+        "Relu",
+        g(
+            "Add",
+            shortcut,
+            g.batch_norm(g.convolution(x, 16, 16, 3, group=4, auto_pad="SAME_UPPER"), 16),
+        ),
+    )
     x = g("GlobalAveragePool", x)
     x = g("Reshape", x, g.sizes(g.size(x, 0), -1))
-    return g("Softmax", g("Add", g("MatMul", x, g.weight(16, 5)), g.weight(5)), axis=1), ["batch", 5]
+    return g("Softmax", g("Add", g("MatMul", x, g.weight(16, 5)), g.weight(5)), axis=1), [
+        "batch",
+        5,
+    ]
 
 
 def vgg(g: Graph, x: str) -> tuple[str, list[Any]]:
@@ -130,7 +171,14 @@ def vgg(g: Graph, x: str) -> tuple[str, list[Any]]:
     x = g("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], **last)
     x = g.convolution(x, 8, 8, 5, group=2)
     x = g("Clip", x, min=0.0, max=6.0) if g.is_old else g("Relu", x)
-    pooled = g("AveragePool", x, kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1], count_include_pad=0)
+    pooled = g(
+        "AveragePool",
+        x,
+        kernel_shape=[3, 3],
+        strides=[1, 1],
+        pads=[1, 1, 1, 1],
+        count_include_pad=0,
+    )
     branches = [g("Relu", g.convolution(x, 8, 8, kernel)) for kernel in (1, 3)]
     x = g("Dropout", g("Concat", *branches, g.convolution(pooled, 8, 4, 1), axis=1), ratio=0.5)
     x = g("GlobalAveragePool", x)
@@ -145,7 +193,11 @@ def yolo(g: Graph, x: str) -> tuple[str, list[Any]]:
     """A head of YOLO on two joined scales: anchors, boxes, and at 11 the places of the boxes."""
 
     def layer(x: str, before: int, after: int, kernel: int) -> str:
-        return g("LeakyRelu", g.batch_norm(g.convolution(x, before, after, kernel, bias=False), after), alpha=0.1)
+        return g(
+            "LeakyRelu",
+            g.batch_norm(g.convolution(x, before, after, kernel, bias=False), after),
+            alpha=0.1,
+        )
 
     if g.is_old:
         x = g("Add", g("Mul", x, g.initializer(np.float32([1 / 3]))), g.weight(3, 1, 1))
@@ -160,10 +212,14 @@ def yolo(g: Graph, x: str) -> tuple[str, list[Any]]:
     centers, extents, scores = g.slice(x, 4, 0, 2), g.slice(x, 4, 2, 4), g.slice(x, 4, 4, END)
     centers = g("Sigmoid", centers)
     if g.is_old:
-        centers = g("Sub", g("Mul", centers, g.constant(np.float32(2))), g.constant(np.float32(0.5)))
+        centers = g(
+            "Sub", g("Mul", centers, g.constant(np.float32(2))), g.constant(np.float32(0.5))
+        )
     else:
         zero, one = g.constant(0), g.constant(1)
-        places = [g("Cast", g("Range", zero, size, one), to=TensorProto.FLOAT) for size in (width, height)]
+        places = [
+            g("Cast", g("Range", zero, size, one), to=TensorProto.FLOAT) for size in (width, height)
+        ]
         across = g("Reshape", places[0], g.constant([1, 1, 1, -1, 1]))
         down = g("Reshape", places[1], g.constant([1, 1, -1, 1, 1]))
         dims = g.sizes(1, 1, height, width, 1)
@@ -180,20 +236,49 @@ def unet(g: Graph, x: str) -> tuple[str, list[Any]]:
     def norm(x: str, channels: int) -> str:
         """GroupNorm, as it was written before ONNX had it, and the activation x * sigmoid(x)."""
         ones, zeros = g.initializer(np.ones(4, np.float32)), g.initializer(np.zeros(4, np.float32))
-        groups = g("InstanceNormalization", g("Reshape", x, g.constant([0, 4, -1])), ones, zeros, epsilon=1e-5)
+        groups = g(
+            "InstanceNormalization",
+            g("Reshape", x, g.constant([0, 4, -1])),
+            ones,
+            zeros,
+            epsilon=1e-5,
+        )
         y = g("Reshape", groups, g("Shape", x))
         y = g("Add", g("Mul", y, g.weight(channels, 1, 1, like="ones")), g.weight(channels, 1, 1))
         return g("Mul", y, g("Sigmoid", y))
 
     border = [0, 0, 1, 1, 0, 0, 1, 1]
-    x = g("Pad", x, mode="reflect", pads=border) if g.is_old else g("Pad", x, g.constant(border), mode="reflect")
+    x = (
+        g("Pad", x, mode="reflect", pads=border)
+        if g.is_old
+        else g("Pad", x, g.constant(border), mode="reflect")
+    )
     skip = norm(g.convolution(x, 3, 8, 3, pads=[0, 0, 0, 0]), 8)
-    deep = norm(g.convolution(g("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), 8, 16, 3), 16)
-    up = g("ConvTranspose", deep, g.weight(16, 8, 2, 2), g.weight(8), kernel_shape=[2, 2], strides=[2, 2])
+    deep = norm(
+        g.convolution(g("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2]), 8, 16, 3), 16
+    )
+    up = g(
+        "ConvTranspose",
+        deep,
+        g.weight(16, 8, 2, 2),
+        g.weight(8),
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+    )
     narrow = g.convolution(deep, 16, 8, 1)
     if g.is_old:
-        window: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "output_padding": [1, 1]}
-        up = g("Sum", up, g("ConvTranspose", deep, g.weight(16, 8, 3, 3), **window), g.double(narrow, "linear"))
+        window: dict[str, Any] = {
+            "kernel_shape": [3, 3],
+            "strides": [2, 2],
+            "pads": [1] * 4,
+            "output_padding": [1, 1],
+        }
+        up = g(
+            "Sum",
+            up,
+            g("ConvTranspose", deep, g.weight(16, 8, 3, 3), **window),
+            g.double(narrow, "linear"),
+        )
     else:
         up = g("Add", up, g.double(narrow, "linear", coordinate_transformation_mode="half_pixel"))
         # Pooling drops the last element of an odd size: padding adds one, and Resize computes as many as `skip` has.
@@ -211,10 +296,18 @@ def unet(g: Graph, x: str) -> tuple[str, list[Any]]:
 def super_resolution(g: Graph, x: str) -> tuple[str, list[Any]]:
     """Pixel shuffles: an operator of ONNX, then a transpose between reshapes."""
     x = g("Relu", g.convolution(x, 3, 12, 5))
-    x = g("DepthToSpace", x, blocksize=2) if g.is_old else g("DepthToSpace", x, blocksize=2, mode="CRD")
+    x = (
+        g("DepthToSpace", x, blocksize=2)
+        if g.is_old
+        else g("DepthToSpace", x, blocksize=2, mode="CRD")
+    )
     x = g.convolution(x, 3, 18, 3)
     batch, height, width = (g.size(x, axis) for axis in (0, 2, 3))
-    x = g("Reshape", x, g.sizes(batch, 2, 3, 3, height, width) if g.is_old else g.sizes(-1, 2, 3, 3, height, width))
+    x = g(
+        "Reshape",
+        x,
+        g.sizes(batch, 2, 3, 3, height, width) if g.is_old else g.sizes(-1, 2, 3, 3, height, width),
+    )
     x = g("Transpose", x, perm=[0, 1, 4, 2, 5, 3])
     three = g.constant(3)
     x = g("Reshape", x, g.sizes(batch, 2, g("Mul", height, three), g("Mul", width, three)))
@@ -225,7 +318,11 @@ def tagger(g: Graph, x: str) -> tuple[str, list[Any]]:
     """Two layers of LSTM over words, whose initial states are as many as the batch."""
 
     def lstm(x: str, before: int, directions: int, states: list[str]) -> str:
-        weights = [g.weight(directions, 24, before), g.weight(directions, 24, 6), g.weight(directions, 48)]
+        weights = [
+            g.weight(directions, 24, before),
+            g.weight(directions, 24, 6),
+            g.weight(directions, 48),
+        ]
         direction = "bidirectional" if directions == 2 else "forward"
         inputs = [x, *weights, "", *states] if states else [x, *weights]
         return g("LSTM", *inputs, results=3, hidden_size=6, direction=direction)[0]
@@ -256,7 +353,9 @@ def tagger(g: Graph, x: str) -> tuple[str, list[Any]]:
 
 IMAGE, WORDS = ["batch", 3, "height", "width"], ["batch", "length"]
 #: Functions that write a network, sizes of its input, and what height and width must be multiples of, at 7 and at 11.
-NETWORKS: dict[str, tuple[Callable[[Graph, str], tuple[str, list[Any]]], list[Any], tuple[int, int]]] = {
+NETWORKS: dict[
+    str, tuple[Callable[[Graph, str], tuple[str, list[Any]]], list[Any], tuple[int, int]]
+] = {
     "ResNet": (resnet, IMAGE, (1, 1)),
     "VGG": (vgg, IMAGE, (1, 1)),
     "YOLO head": (yolo, IMAGE, (4, 4)),
@@ -277,7 +376,9 @@ def model_of(name: str, version: int) -> Any:
         inputs += [helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in g.weights]
     output = helper.make_tensor_value_info(result, TensorProto.FLOAT, result_dims)
     graph = helper.make_graph(g.nodes, name, inputs, [output], g.weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=3 if g.is_old else 6)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", version)], ir_version=3 if g.is_old else 6
+    )
     checker.check_model(model)
     return model
 
@@ -289,4 +390,6 @@ def input_of(name: str, version: int, size: tuple[int, int, int]) -> Array:
     if dims is WORDS:
         return rng.integers(0, 20, (batch, height))
     step = steps[VERSIONS.index(version)]
-    return rng.standard_normal((batch, 3, height // step * step, width // step * step)).astype(np.float32)
+    return rng.standard_normal((batch, 3, height // step * step, width // step * step)).astype(
+        np.float32
+    )

@@ -53,7 +53,9 @@ def session_of(model: Any) -> Any:
     options.log_severity_level = 4
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
 
 def runs(trials: Callable[[Case], Any]) -> Callable[[Case], bool]:
@@ -110,7 +112,11 @@ def difference(got: Any, wanted: Array, factor: float = 1.0) -> str | None:
     with np.errstate(all="ignore"):
         finite = w[np.isfinite(w)]
         size = min(max(1.0, float(np.sqrt((finite**2).mean())) if finite.size else 1.0), 1e3)
-        same = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= tolerance * (np.abs(w) + size))
+        same = (
+            (g == w)
+            | (np.isnan(g) & np.isnan(w))
+            | (np.abs(g - w) <= tolerance * (np.abs(w) + size))
+        )
         same &= np.isfinite(g) == np.isfinite(w)
     if same.all():
         return None
@@ -121,7 +127,9 @@ def difference(got: Any, wanted: Array, factor: float = 1.0) -> str | None:
 def hide_assembler() -> None:
     """Takes ptxas out of the search path, for no machine code is wanted."""
     folders = os.environ["PATH"].split(os.pathsep)
-    os.environ["PATH"] = os.pathsep.join(f for f in folders if not os.path.exists(os.path.join(f, "ptxas")))
+    os.environ["PATH"] = os.pathsep.join(
+        f for f in folders if not os.path.exists(os.path.join(f, "ptxas"))
+    )
     os.environ["CUDA_HOME"] = os.devnull
 
 
@@ -179,7 +187,9 @@ def judge(one: Prepared, results: list[list[Any]]) -> Result:
     return Result(RIGHT)
 
 
-def run_batch(trials: Sequence[Trial], seed: int, tell: Callable[[str, Result | None], None]) -> None:
+def run_batch(
+    trials: Sequence[Trial], seed: int, tell: Callable[[str, Result | None], None]
+) -> None:
     """Runs trials of one operator set together; tells each one's result by its mark.
 
     Tells (mark, None) for each before FTuner is asked, so that whoever watches knows that onnxruntime did not crash.
@@ -195,7 +205,9 @@ def run_batch(trials: Sequence[Trial], seed: int, tell: Callable[[str, Result | 
     _run(prepared, seed, tell)
 
 
-def _run(prepared: Sequence[Prepared], seed: int, tell: Callable[[str, Result | None], None]) -> None:
+def _run(
+    prepared: Sequence[Prepared], seed: int, tell: Callable[[str, Result | None], None]
+) -> None:
     import ftuner
 
     if not prepared:
@@ -235,5 +247,3 @@ def _named(words: str, prepared: Sequence[Prepared]) -> dict[str, str]:
             if mark in marks:
                 found.setdefault(mark, line)
     return found
-
-

@@ -7,7 +7,19 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from .case import INTEGERS, Case, Pick, between, constant, data, normal, operators, positive, sizes, special
+from .case import (
+    INTEGERS,
+    Case,
+    Pick,
+    between,
+    constant,
+    data,
+    normal,
+    operators,
+    positive,
+    sizes,
+    special,
+)
 
 F32, F16, F64 = np.float32, np.float16, np.float64
 SHAPES = (["a"], ["a", "b"], ["a", "b", "c"], ["b", "a", "d", "c"], [])
@@ -15,8 +27,35 @@ MORE_SHAPES = (*SHAPES, [3, "b"], ["a", 1, "c"], ["one", "c"], [2, 3])
 
 
 @operators(
-    *("Abs", "Neg", "Sign", "Ceil", "Floor", "Round", "Exp", "Sqrt", "Reciprocal", "Erf", "Sigmoid", "Tanh", "Relu"),
-    *("Softplus", "Softsign", "Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Asinh", "HardSwish", "Mish", "IsNaN"),
+    *(
+        "Abs",
+        "Neg",
+        "Sign",
+        "Ceil",
+        "Floor",
+        "Round",
+        "Exp",
+        "Sqrt",
+        "Reciprocal",
+        "Erf",
+        "Sigmoid",
+        "Tanh",
+        "Relu",
+    ),
+    *(
+        "Softplus",
+        "Softsign",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Atan",
+        "Sinh",
+        "Cosh",
+        "Asinh",
+        "HardSwish",
+        "Mish",
+        "IsNaN",
+    ),
     *("Not", "BitwiseNot", "Identity", "Swish"),
 )
 def unary(pick: Pick) -> Case:
@@ -29,7 +68,10 @@ def unary(pick: Pick) -> Case:
     dtype = pick("dtype", dtypes)
     more: dict[str, Any] = {}
     if pick.operator == "Sign" and dtype == F16:
-        more = {"reference": lambda case, arrays, wanted: [np.sign(arrays[0])], "departure": "onnxruntime drops NaN in f16"}
+        more = {
+            "reference": lambda case, arrays, wanted: [np.sign(arrays[0])],
+            "departure": "onnxruntime drops NaN in f16",
+        }
     return pick.case([data(dtype, *pick("shape", shapes), make=special)], attributes, **more)
 
 
@@ -41,7 +83,9 @@ def of_a_domain(pick: Pick) -> Case:
     return pick.case([data(dtype, *pick("shape", SHAPES), make=make)])
 
 
-@operators("Elu", "Selu", "Celu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Shrink", "Gelu", "IsInf")
+@operators(
+    "Elu", "Selu", "Celu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Shrink", "Gelu", "IsInf"
+)
 def with_attributes(pick: Pick) -> Case:
     names = {
         "Elu": {"alpha": [None, 0.5, -1.5]},
@@ -57,8 +101,14 @@ def with_attributes(pick: Pick) -> Case:
     attributes = {name: pick(name, values) for name, values in names.items()}
     if pick.operator == "Shrink":
         dtype = pick("dtype", (F32, F16, F64))
-        more: dict[str, Any] = {"reference": _shrink, "departure": "onnxruntime computes f64 in f32"} if dtype == F64 else {}
-        return pick.case([data(dtype, *pick("shape", SHAPES[:4]), make=special)], attributes, **more)
+        more: dict[str, Any] = (
+            {"reference": _shrink, "departure": "onnxruntime computes f64 in f32"}
+            if dtype == F64
+            else {}
+        )
+        return pick.case(
+            [data(dtype, *pick("shape", SHAPES[:4]), make=special)], attributes, **more
+        )
     # Gelu's function has constants of f32.
     tolerance = 100 if pick.operator == "Gelu" else 1
     operand = data(pick("dtype", (F32, F16, F64)), *pick("shape", SHAPES[:4]), make=special)
@@ -90,7 +140,20 @@ def _divisor(rng: np.random.Generator, shape: Any, dtype: Any) -> Any:
 
 
 @operators(
-    *("Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"),
+    *(
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "And",
+        "Or",
+        "Xor",
+        "Equal",
+        "Less",
+        "Greater",
+        "LessOrEqual",
+        "GreaterOrEqual",
+    ),
     *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "PRelu"),
 )
 def binary(pick: Pick) -> Case:
@@ -100,7 +163,9 @@ def binary(pick: Pick) -> Case:
     elif pick.operator.startswith("Bitwise"):
         dtype = pick("dtype", INTEGERS)
     else:
-        dtype = pick("dtype", (F32, F32, F16, F64, *INTEGERS, *([bool] if pick.operator == "Equal" else [])))
+        dtype = pick(
+            "dtype", (F32, F32, F16, F64, *INTEGERS, *([bool] if pick.operator == "Equal" else []))
+        )
     names = [*BROADCASTS]
     if pick.operator == "PRelu":
         names.remove("rank_left"), names.remove("ones"), names.remove("unknown_ones")
@@ -127,7 +192,9 @@ def binary_of_types(pick: Pick) -> Case:
         other = pick("exponent", (F32, F64, np.int32, np.int64)) if pick.version >= 12 else dtype
         first = positive if pick("base", ["positive", "any"]) == "positive" else normal
         second = between(0, 4) if np.dtype(dtype).kind in "iu" else normal
-        return pick.case([data(dtype, *left, make=first), data(other, *right, make=second)], tolerance=4)
+        return pick.case(
+            [data(dtype, *left, make=first), data(other, *right, make=second)], tolerance=4
+        )
     if pick.operator == "Mod":
         dtype = pick("dtype", (F32, F16, F64, *INTEGERS))
         is_float = np.dtype(dtype).kind == "f"
@@ -142,9 +209,14 @@ def binary_of_types(pick: Pick) -> Case:
 
 @operators("Max", "Min", "Sum", "Mean")
 def variadic(pick: Pick) -> Case:
-    dtype = pick("dtype", (F32, F16, F64, np.int32, np.int64, np.int8, np.uint8, np.uint32, np.uint64))
+    dtype = pick(
+        "dtype", (F32, F16, F64, np.int32, np.int64, np.int8, np.uint8, np.uint32, np.uint64)
+    )
     count = pick("count", [1, 2, 3])
-    shapes = [*BROADCASTS[pick("broadcast", [*BROADCASTS])], ["c"] if pick.properties["broadcast"] == "equal" else [1]]
+    shapes = [
+        *BROADCASTS[pick("broadcast", [*BROADCASTS])],
+        ["c"] if pick.properties["broadcast"] == "equal" else [1],
+    ]
     if pick.version < 8:
         shapes = [["a", "b", "c"]] * 3
     return pick.case([data(dtype, *shape, make=special) for shape in shapes[:count]])
@@ -152,14 +224,18 @@ def variadic(pick: Pick) -> Case:
 
 @operators("Clip")
 def clip(pick: Pick) -> Case:
-    dtype = pick("dtype", (F32, F16, F64, np.int32, np.int64, np.int8, np.uint8, np.uint32, np.uint64))
+    dtype = pick(
+        "dtype", (F32, F16, F64, np.int32, np.int64, np.int8, np.uint8, np.uint32, np.uint64)
+    )
     bounds = pick("bounds", ["both", "least", "most", "none", "crossed"])
     least = {"both": 1, "least": 2, "crossed": 4}.get(bounds)
     most = {"both": 4, "most": 3, "crossed": 1}.get(bounds)
     operand = data(dtype, *pick("shape", SHAPES), make=special)
     # onnxruntime takes the largest finite numbers for bounds that are left out.
     departure = "onnxruntime bounds infinities where a bound is left out"
-    more_of_text: dict[str, Any] = {"reference": _clip, "departure": departure} if np.dtype(dtype).kind == "f" else {}
+    more_of_text: dict[str, Any] = (
+        {"reference": _clip, "departure": departure} if np.dtype(dtype).kind == "f" else {}
+    )
     if pick.version < 11:
         if dtype != F32:
             more_of_text = {}
@@ -167,8 +243,10 @@ def clip(pick: Pick) -> Case:
         return pick.case([operand], bounds_of_set, **more_of_text)
     form = pick("form", ["constant", "input"])
     more = [
-        None if bound is None
-        else constant(bound, dtype) if form == "constant"
+        None
+        if bound is None
+        else constant(bound, dtype)
+        if form == "constant"
         else data(dtype, make=lambda rng, shape, dtype, bound=bound: np.asarray(bound, dtype))
         for bound in (least, most)
     ]
@@ -182,7 +260,10 @@ def _clip(case: Case, arrays: list[Any], wanted: list[Any]) -> list[Any]:
     if case.version < 11:
         # Without a bound the older sets have that of the type.
         largest = np.float32(np.finfo(np.float32).max)
-        least, most = (np.float32(case.attributes.get(name, end)) for name, end in (("min", -largest), ("max", largest)))
+        least, most = (
+            np.float32(case.attributes.get(name, end))
+            for name, end in (("min", -largest), ("max", largest))
+        )
     x = x if least is None else np.maximum(x, least)
     return [x if most is None else np.minimum(x, most)]
 
@@ -197,7 +278,9 @@ def where(pick: Pick) -> Case:
         "scalars": (["a", "b"], [], [1]),
     }[pick("broadcast", ["equal", "each", "unknown", "condition", "scalars"])]
     dtype = pick("dtype", (F32, F16, F64, np.int32, np.int64, np.uint8, bool))
-    return pick.case([data(bool, *shapes[0])] + [data(dtype, *shape, make=special) for shape in shapes[1:]])
+    return pick.case(
+        [data(bool, *shapes[0])] + [data(dtype, *shape, make=special) for shape in shapes[1:]]
+    )
 
 
 _CASTS = (F32, F16, F64, *INTEGERS, bool)
@@ -228,7 +311,11 @@ def dropout(pick: Pick) -> Case:
     outputs = pick("mask", [1, 2])
     if pick.version < 12:
         # Dropout of the older sets computes nothing when a model is used, but for its mask.
-        return pick.case([operand], {"ratio": pick("ratio", [None, 0.25])}, outputs=outputs if pick.version >= 10 else 1)
+        return pick.case(
+            [operand],
+            {"ratio": pick("ratio", [None, 0.25])},
+            outputs=outputs if pick.version >= 10 else 1,
+        )
     form = pick("form", ["data", "ratio", "training", "ratio_of_zero"])
     more = {
         "data": [],
@@ -250,7 +337,9 @@ def constants(pick: Pick) -> Case:
         "value_float": 1.5, "value_floats": [1.5, -2.0, 0.0], "value_int": 7, "value_ints": [3, -1],
     }.get(kind)  # fmt: skip
     if value is None:
-        value = np.asarray(normal(pick.rng, pick("shape", [(), (3,), (2, 5), (0, 2), (6, 7)]), dtype))
+        value = np.asarray(
+            normal(pick.rng, pick("shape", [(), (3,), (2, 5), (0, 2), (6, 7)]), dtype)
+        )
     return pick.case([], {kind: value})
 
 
@@ -259,5 +348,11 @@ def constant_of_shape(pick: Pick) -> Case:
     value = pick("value", [None, F32, F64, np.int64, np.int32, np.uint8, bool, F16])
     array = None if value is None else np.array([3], value)
     form = pick("form", ["constant", "computed", "empty"])
-    shape = {"constant": constant([2, 3]), "computed": sizes("a", 2, "b"), "empty": constant(np.zeros(0))}[form]
-    return pick.case([shape], {"value": array}, sources=[data(F32, "a", "b")] if form == "computed" else [])
+    shape = {
+        "constant": constant([2, 3]),
+        "computed": sizes("a", 2, "b"),
+        "empty": constant(np.zeros(0)),
+    }[form]
+    return pick.case(
+        [shape], {"value": array}, sources=[data(F32, "a", "b")] if form == "computed" else []
+    )

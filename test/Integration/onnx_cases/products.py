@@ -6,7 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from .case import POINTS, Array, Case, Pick, between, constant, data, normal, operators, positive, weights
+from .case import (
+    POINTS,
+    Array,
+    Case,
+    Pick,
+    between,
+    constant,
+    data,
+    normal,
+    operators,
+    positive,
+    weights,
+)
 
 F32, F16, F64 = np.float32, np.float16, np.float64
 
@@ -38,7 +50,9 @@ def mat_mul(pick: Pick) -> Case:
 def mat_mul_integer(pick: Pick) -> Case:
     left, right = MATRICES[pick("form", [*MATRICES][:8])]
     types = pick("left", (np.uint8, np.int8)), pick("right", (np.uint8, np.int8))
-    operands: list[Any] = [data(kind, *shape, make=between(0, 100)) for kind, shape in zip(types, (left, right))]
+    operands: list[Any] = [
+        data(kind, *shape, make=between(0, 100)) for kind, shape in zip(types, (left, right))
+    ]
     points = pick("zero_points", ["none", "left", "both", "rows"])
     if points != "none":
         operands.append(constant(7, types[0]))
@@ -59,10 +73,18 @@ def gemm(pick: Pick) -> Case:
     if bias is None and pick.version < 11:
         bias = shapes["row"]
         pick.properties["bias"] = "row"
-    operands = [data(dtype, *(["c", "a"] if left else ["a", "c"])), data(dtype, *(["b", "c"] if right else ["c", "b"]))]
+    operands = [
+        data(dtype, *(["c", "a"] if left else ["a", "c"])),
+        data(dtype, *(["b", "c"] if right else ["c", "b"])),
+    ]
     if bias is not None:
         operands.append(data(dtype, *bias))
-    attributes = {"transA": left, "transB": right, "alpha": pick("alpha", [None, 0.5]), "beta": pick("beta", [None, -2.0, 0.0])}
+    attributes = {
+        "transA": left,
+        "transB": right,
+        "alpha": pick("alpha", [None, 0.5]),
+        "beta": pick("beta", [None, -2.0, 0.0]),
+    }
     return pick.case(operands, attributes, tolerance=8)
 
 
@@ -91,7 +113,9 @@ EQUATIONS: dict[str, list[list[Any]]] = {
 def einsum(pick: Pick) -> Case:
     equation = pick("equation", [*EQUATIONS])
     dtype = pick("dtype", (F32, F32, F64, np.int32))
-    return pick.case([data(dtype, *shape) for shape in EQUATIONS[equation]], {"equation": equation}, tolerance=8)
+    return pick.case(
+        [data(dtype, *shape) for shape in EQUATIONS[equation]], {"equation": equation}, tolerance=8
+    )
 
 
 @operators("QuantizeLinear", "DequantizeLinear")
@@ -104,7 +128,11 @@ def quantization(pick: Pick) -> Case:
     axis = pick("axis", [None, 0, -1]) if pick.version >= 13 else None
     attributes: dict[str, Any] = {"axis": axis}
     dims: list[Any] = ["a", "b", "c"]
-    shape: list[Any] = {"tensor": [], "axis": [dims[1 if axis is None else axis]], "blocks": list(dims)}[form]
+    shape: list[Any] = {
+        "tensor": [],
+        "axis": [dims[1 if axis is None else axis]],
+        "blocks": list(dims),
+    }[form]
     if form == "blocks":
         place = 1 if axis is None else axis
         dims[place] = f"2*{dims[place]}"
@@ -161,18 +189,24 @@ def recurrent(pick: Pick) -> Case:
     first = [batch, steps, features] if layout else [steps, batch, features]
     operands: list[Any] = [data(F32, *first), form(F32, count, gates * hidden, features),
                            form(F32, count, gates * hidden, hidden)]  # fmt: skip
-    operands.append(weights(F32, count, 2 * gates * hidden) if pick("bias", [False, True]) else None)
+    operands.append(
+        weights(F32, count, 2 * gates * hidden) if pick("bias", [False, True]) else None
+    )
 
     def lengths(rng: Any, shape: Any, dtype: Any) -> Array:
         return rng.integers(1, 4, shape).astype(dtype)
 
-    operands.append(data(np.int32, batch, make=lengths) if pick("lengths", [False, False, True]) else None)
+    operands.append(
+        data(np.int32, batch, make=lengths) if pick("lengths", [False, False, True]) else None
+    )
     state = [batch, count, hidden] if layout else [count, batch, hidden]
     initial = pick("initial", [False, True])
     operands.append(data(F32, *state) if initial else None)
     if name == "LSTM":
         operands.append(data(F32, *state) if initial else None)
-        operands.append(weights(F32, count, 3 * hidden) if pick("peepholes", [False, False, True]) else None)
+        operands.append(
+            weights(F32, count, 3 * hidden) if pick("peepholes", [False, False, True]) else None
+        )
         attributes["input_forget"] = pick("input_forget", [None, None, 0, 1])
     if name == "GRU":
         attributes["linear_before_reset"] = pick("linear_before_reset", [None, 0, 1])
@@ -223,7 +257,9 @@ def attention(pick: Pick) -> Case:
         attributes |= {"q_num_heads": heads * groups, "kv_num_heads": heads}
 
     def tensor(count: int, steps: str) -> Any:
-        return data(F32, "a", count, steps, size) if rank == 4 else data(F32, "a", steps, count * size)
+        return (
+            data(F32, "a", count, steps, size) if rank == 4 else data(F32, "a", steps, count * size)
+        )
 
     operands: list[Any] = [tensor(heads * groups, "b"), tensor(heads, "c"), tensor(heads, "c")]
     past = pick("past", [False, True])

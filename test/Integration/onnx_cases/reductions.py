@@ -31,13 +31,25 @@ def with_nan(reduce: Any) -> Any:
             return [x]
         keep = bool(case.attributes.get("keepdims", 1))
         kind = x.astype(np.uint8) if x.dtype == bool else x
-        return [np.asarray(reduce(kind, axis=tuple(axes) if axes else None, keepdims=keep)).astype(x.dtype)]
+        return [
+            np.asarray(reduce(kind, axis=tuple(axes) if axes else None, keepdims=keep)).astype(
+                x.dtype
+            )
+        ]
 
     return compute
 
 
 @operators(
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *(
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+    ),
     *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
 )
 def reduction(pick: Pick) -> Case:
@@ -52,7 +64,12 @@ def reduction(pick: Pick) -> Case:
     shape = pick("shape", [["a", "b", "c"], ["b", "c"], ["a"], ["a", 1, "c", "d"]])
     rank = len(shape)
     axes = pick("axes", [None, [0], [-1], [0, -1], [1], [1, 2], []])
-    if axes is not None and any(not -rank <= axis < rank for axis in axes) or rank == 1 and axes == [0, -1]:
+    if (
+        axes is not None
+        and any(not -rank <= axis < rank for axis in axes)
+        or rank == 1
+        and axes == [0, -1]
+    ):
         axes = pick.properties["axes"] = [-1]
     attributes = {"keepdims": pick("keepdims", [None, 0, 1])}
     make = pick("values", [special, normal])
@@ -79,9 +96,15 @@ def reduction(pick: Pick) -> Case:
         more = {"reference": lambda case, arrays, wanted: wanted if arrays[0].size else None,
                 "departure": "means of no elements, which ONNX does not define, are left out"}  # fmt: skip
     if name == "ReduceProd" and np.dtype(dtype).kind != "f":
-        more = {"reference": with_nan(_product), "departure": "onnxruntime's integers do not wrap around"}
+        more = {
+            "reference": with_nan(_product),
+            "departure": "onnxruntime's integers do not wrap around",
+        }
     if name == "ReduceLogSumExp":
-        more = {"reference": with_nan(_log_sum_exp), "departure": "onnxruntime drops NaN beside infinities"}
+        more = {
+            "reference": with_nan(_log_sum_exp),
+            "departure": "onnxruntime drops NaN beside infinities",
+        }
     return pick.case(operands, attributes, tolerance=4, **more)
 
 
@@ -118,7 +141,7 @@ def softmax(pick: Pick) -> Case:
     if axis is None and len(shape) == 1 and pick.version < 13:
         axis = pick.properties["axis"] = 0
     scale = pick("scale", [1.0, 30.0])
-    make = lambda rng, shape, dtype: normal(rng, shape, dtype, scale)  # noqa: E731
+    make = lambda rng, shape, dtype: normal(rng, shape, dtype, scale)
     return pick.case([data(dtype, *shape, make=make)], {"axis": axis}, tolerance=2)
 
 
@@ -129,13 +152,17 @@ def lp_normalization(pick: Pick) -> Case:
     if axis is not None and axis >= len(shape):
         axis = pick.properties["axis"] = -1
     attributes = {"axis": axis, "p": pick("p", [None, 1, 2])}
-    return pick.case([data(pick("dtype", (F32, F64)), *shape, make=normal)], attributes, tolerance=2)
+    return pick.case(
+        [data(pick("dtype", (F32, F64)), *shape, make=normal)], attributes, tolerance=2
+    )
 
 
 def _mean_variance(case: Case, arrays: list[Array], wanted: list[Array]) -> list[Array]:
     x = arrays[0].astype(np.float64)
     axes = tuple(case.attributes.get("axes", [0, 2, 3]))
-    return [((x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 1e-9)).astype(np.float32)]
+    return [
+        ((x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 1e-9)).astype(np.float32)
+    ]
 
 
 @operators("MeanVarianceNormalization")
@@ -167,7 +194,9 @@ def instance_norm(pick: Pick) -> Case:
     dims = ["a", channels, "h", "w", "d"][: pick("rank", [3, 4, 5])]
     operand = weights if channels == 3 else data
     parameters = [operand(dtype, channels), operand(dtype, channels)]
-    return pick.case([data(dtype, *dims), *parameters], {"epsilon": pick("epsilon", [None, 0.01])}, tolerance=8)
+    return pick.case(
+        [data(dtype, *dims), *parameters], {"epsilon": pick("epsilon", [None, 0.01])}, tolerance=8
+    )
 
 
 @operators("GroupNormalization")
@@ -195,7 +224,11 @@ def layer_norm(pick: Pick) -> Case:
     outputs: Any = 1
     if pick.operator == "LayerNormalization" and dtype == F32:
         outputs = pick("outputs", [1, 3])
-    attributes = {"axis": axis, "epsilon": pick("epsilon", [None, 0.01]), "stash_type": pick("stash", [None, 1])}
+    attributes = {
+        "axis": axis,
+        "epsilon": pick("epsilon", [None, 0.01]),
+        "stash_type": pick("stash", [None, 1]),
+    }
     return pick.case(operands, attributes, outputs=outputs, tolerance=_of_f32(dtype))
 
 
@@ -214,13 +247,20 @@ def loss(pick: Pick) -> Case:
 
     def labels(rng: Any, shape: Any, dtype: Any) -> Array:
         found = rng.integers(0, 4, shape)
-        return np.where(rng.random(shape) < 0.2, -1, found).astype(dtype) if ignored == -1 else found.astype(dtype)
+        return (
+            np.where(rng.random(shape) < 0.2, -1, found).astype(dtype)
+            if ignored == -1
+            else found.astype(dtype)
+        )
 
     operands = [data(dtype, "a", classes, *dims),
                 data(pick("labels", (np.int64, np.int32)), "a", *dims, make=labels)]  # fmt: skip
     if weighted:
         operands.append(data(dtype, classes, make=positive))
-    attributes = {"reduction": pick("reduction", [None, "none", "sum", "mean"]), "ignore_index": ignored}
+    attributes = {
+        "reduction": pick("reduction", [None, "none", "sum", "mean"]),
+        "ignore_index": ignored,
+    }
     outputs = pick("outputs", [1, 2]) if pick.operator == "SoftmaxCrossEntropyLoss" else 1
     points = {name: {"a": a, "v": v, "d": d, "h": h, "w": w} for name, (a, v, d, h, w) in
               {"even": (2, 4, 2, 4, 6), "odd": (3, 5, 3, 3, 5), "one": (1, 4, 1, 1, 1)}.items()}  # fmt: skip
@@ -242,10 +282,14 @@ def top_k(pick: Pick) -> Case:
         count = int(np.prod(shape))
         return (rng.permutation(count) - count // 2).reshape(shape).astype(dtype)
 
-    points = {"even": {"a": 4, "b": 4, "c": 6}, "odd": {"a": 5, "b": 5, "c": 7}, "four": {"a": 4, "b": 1, "c": 4}}
+    points = {
+        "even": {"a": 4, "b": 4, "c": 6},
+        "odd": {"a": 5, "b": 5, "c": 7},
+        "four": {"a": 4, "b": 1, "c": 4},
+    }
     if pick.version < 10:
         attributes["k"] = k
         return pick.case([data(dtype, *shape, make=unequal)], attributes, outputs=2, points=points)
-    return pick.case([data(dtype, *shape, make=unequal), constant([k])], attributes, outputs=2, points=points)
-
-
+    return pick.case(
+        [data(dtype, *shape, make=unequal), constant([k])], attributes, outputs=2, points=points
+    )

@@ -16,7 +16,7 @@ _ROOT = Path(__file__).parents[3]
 PATH = _ROOT / "docs" / "onnx-sweep.md"
 
 sys.path.insert(0, str(_ROOT / "test" / "python"))
-import refusals  # noqa: E402
+import refusals
 
 #: An operator counts if this share of its trials is right.
 SHARE = 0.95
@@ -86,7 +86,9 @@ def plain(words: str) -> str:
     return words.replace("|", "\\|")[:300]
 
 
-def grouped(found: Mapping[str, Trial], results: Mapping[str, Result]) -> dict[str, list[tuple[Trial, Result]]]:
+def grouped(
+    found: Mapping[str, Trial], results: Mapping[str, Result]
+) -> dict[str, list[tuple[Trial, Result]]]:
     """The trials that onnxruntime runs, by operator."""
     by_operator: dict[str, list[tuple[Trial, Result]]] = collections.defaultdict(list)
     for key, trial in found.items():
@@ -98,7 +100,10 @@ def grouped(found: Mapping[str, Trial], results: Mapping[str, Result]) -> dict[s
 def totals(by_operator: Mapping[str, list[tuple[Trial, Result]]]) -> list[str]:
     """A row for each mode of sizes, and one for all."""
     rows = []
-    for words, modes in (*((f"all {mode}" if mode in (UNKNOWN, KNOWN) else mode, (mode,)) for mode in MODES), ("any", MODES)):
+    for words, modes in (
+        *((f"all {mode}" if mode in (UNKNOWN, KNOWN) else mode, (mode,)) for mode in MODES),
+        ("any", MODES),
+    ):
         own = {
             operator: [result.outcome for trial, result in pairs if trial.mode in modes]
             for operator, pairs in by_operator.items()
@@ -122,13 +127,19 @@ def page(found: Mapping[str, Trial], results: Mapping[str, Result], command: str
         counts = collections.Counter(outcomes)
         others = len(outcomes) - counts[RIGHT] - counts[REFUSED] - counts[WRONG]
         shares = [
-            _percent(share([result.outcome for trial, result in pairs if trial.mode == mode])) for mode in (UNKNOWN, KNOWN)
+            _percent(share([result.outcome for trial, result in pairs if trial.mode == mode]))
+            for mode in (UNKNOWN, KNOWN)
         ]
         sets = ", ".join(map(str, sorted({trial.case.version for trial, _ in pairs})))
         rows.append(f"| {operator} | {sets} | {len(pairs)} | {counts[RIGHT]} | {counts[REFUSED]} | {counts[WRONG]} | {others} | "
                     f"{' | '.join(shares)} |")  # fmt: skip
-        said = collections.Counter((result.outcome, plain(result.words)) for _, result in pairs if result.outcome != RIGHT)
-        sentences += [f"| {operator} | {count} | {name} | {words} |" for (name, words), count in said.most_common(12)]
+        said = collections.Counter(
+            (result.outcome, plain(result.words)) for _, result in pairs if result.outcome != RIGHT
+        )
+        sentences += [
+            f"| {operator} | {count} | {name} | {words} |"
+            for (name, words), count in said.most_common(12)
+        ]
         departures |= {operator: trial.case.departure for trial, _ in pairs if trial.case.departure}
     table = ["| operator | configurations | outcome | words |", "|---|---|---|---|", *sentences]
     return PAGE.format(
@@ -152,5 +163,3 @@ def unclear(found: Mapping[str, Trial], results: Mapping[str, Result]) -> dict[s
         if result.outcome == REFUSED
     }
     return {key: words for key, words in faults.items() if words}
-
-

@@ -97,7 +97,9 @@ class Trial:
 
 def points_of(case: Case) -> dict[str, Point]:
     """The points of a case, each different one once."""
-    letters = set().union(*(letters_of(size) for operand in inputs_of(case) for size in operand.shape))
+    letters = set().union(
+        *(letters_of(size) for operand in inputs_of(case) for size in operand.shape)
+    )
     found: dict[str, Point] = {}
     for name, point in (case.points or POINTS).items():
         own = {letter: point[letter] for letter in sorted(letters)}
@@ -115,7 +117,9 @@ def inputs_of(case: Case) -> list[Operand]:
 def trials_of(case: Case, known_points: int = 2) -> Iterator[Trial]:
     """The trials of a case: all sizes unknown, some, and none, at so many points."""
     points, rng = points_of(case), np.random.default_rng(case.seed)
-    formulas = {size for operand in inputs_of(case) for size in operand.shape if isinstance(size, str)}
+    formulas = {
+        size for operand in inputs_of(case) for size in operand.shape if isinstance(size, str)
+    }
     letters = sorted(set().union(*map(letters_of, formulas)))
     if formulas:
         yield Trial(case, UNKNOWN, set(), points)
@@ -124,7 +128,10 @@ def trials_of(case: Case, known_points: int = 2) -> Iterator[Trial]:
         if not 0 < len(known) < len(letters):
             known = {letters[int(rng.integers(len(letters)))]}
         base = points["odd" if rng.random() < 0.5 and "odd" in points else next(iter(points))]
-        some = {name: {k: base[k] if k in known else v for k, v in point.items()} for name, point in points.items()}
+        some = {
+            name: {k: base[k] if k in known else v for k, v in point.items()}
+            for name, point in points.items()
+        }
         yield Trial(case, SOME, known, some)
     names = [*points]
     start = zlib.crc32(case.name.encode()) % len(names)
@@ -164,7 +171,9 @@ def part_of(trial: Trial, seed: int) -> Part:
     constants = constants_of(trial, seed)
     names, dims = [], {}
     operands = list(enumerate(case.operands))
-    for index, operand in operands + [(len(operands) + i, source) for i, source in enumerate(case.sources)]:
+    for index, operand in operands + [
+        (len(operands) + i, source) for i, source in enumerate(case.sources)
+    ]:
         if operand is None:
             names.append("")
             continue
@@ -179,7 +188,9 @@ def part_of(trial: Trial, seed: int) -> Part:
         for axis, size in enumerate(operand.shape):
             dims.setdefault(size, (name, axis))
             known = trial.is_known(size)
-            shape.append(size_of(size, next(iter(trial.points.values()))) if known else f"{name}_{axis}")
+            shape.append(
+                size_of(size, next(iter(trial.points.values()))) if known else f"{name}_{axis}"
+            )
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(operand.dtype))
         part.inputs.append(helper.make_tensor_value_info(name, kind, shape))
     for index, operand in operands:
@@ -197,13 +208,17 @@ def part_of(trial: Trial, seed: int) -> Part:
     return part
 
 
-def _compute_sizes(part: Part, operand: Operand, name: str, dims: dict[Any, tuple[str, int]]) -> None:
+def _compute_sizes(
+    part: Part, operand: Operand, name: str, dims: dict[Any, tuple[str, int]]
+) -> None:
     """Adds nodes that compute a list of sizes, or one size, from the shapes of the inputs."""
     scalar = not operand.shape
 
     def fixed(value: int) -> str:
         label = f"{name}_c{len(part.initializers)}"
-        part.initializers.append(numpy_helper.from_array(np.array(value if scalar else [value], np.int64), label))
+        part.initializers.append(
+            numpy_helper.from_array(np.array(value if scalar else [value], np.int64), label)
+        )
         return label
 
     def add(kind: str, inputs: list[str], **attributes: Any) -> str:
@@ -219,7 +234,10 @@ def _compute_sizes(part: Part, operand: Operand, name: str, dims: dict[Any, tupl
             return add("Gather", [add("Shape", [source]), fixed(axis)], axis=0)
         node = ast.parse(formula, mode="eval").body
         assert isinstance(node, ast.BinOp), formula
-        sides = [side.value if isinstance(side, ast.Constant) else ast.unparse(side) for side in (node.left, node.right)]
+        sides = [
+            side.value if isinstance(side, ast.Constant) else ast.unparse(side)
+            for side in (node.left, node.right)
+        ]
         kinds = {ast.Mult: "Mul", ast.Add: "Add", ast.Sub: "Sub"}
         return add(kinds[type(node.op)], [value(side) for side in sides])
 
@@ -231,7 +249,9 @@ def _compute_sizes(part: Part, operand: Operand, name: str, dims: dict[Any, tupl
     )
 
 
-def model_of(parts: Sequence[Part], version: int, results: dict[str, tuple[Any, int]] | None = None) -> Any:
+def model_of(
+    parts: Sequence[Part], version: int, results: dict[str, tuple[Any, int]] | None = None
+) -> Any:
     """The model of these parts; results have a dtype and a rank, or no type."""
     outputs = []
     for part in parts:
@@ -250,4 +270,6 @@ def model_of(parts: Sequence[Part], version: int, results: dict[str, tuple[Any, 
         [tensor for part in parts for tensor in part.initializers],
     )
     imports = [helper.make_opsetid("", version)]
-    return onnx.helper.make_model(graph, opset_imports=imports, ir_version=11 if version > 22 else 10)
+    return onnx.helper.make_model(
+        graph, opset_imports=imports, ir_version=11 if version > 22 else 10
+    )

@@ -31,7 +31,10 @@ def _window(pick: Pick, rank: int, dilates: bool) -> dict[str, Any]:
         # onnxruntime counts dilated windows by another formula than ONNX.
         dilations = None
     if pad in (None, "NOTSET"):
-        before, after = pick("pads", [([0] * 3, [0] * 3), ([1] * 3, [1] * 3), ([0] * 3, [1] * 3), ([1, 0, 0], [0, 1, 1])])
+        before, after = pick(
+            "pads",
+            [([0] * 3, [0] * 3), ([1] * 3, [1] * 3), ([0] * 3, [1] * 3), ([1, 0, 0], [0, 1, 1])],
+        )
         pads = [min(size, kernel[i] - 1) for i, size in enumerate(before[:rank])]
         pads += [min(size, kernel[i] - 1) for i, size in enumerate(after[:rank])]
         pads = pads if any(pads) or pick.rng.random() < 0.5 else None
@@ -78,7 +81,10 @@ def _pooled(case: Case, arrays: list[Array], wanted: list[Array]) -> list[Array]
     dilations = case.attributes.get("dilations") or [1] * rank
     pads = case.attributes.get("pads") or [0] * 2 * rank
     if case.attributes.get("auto_pad") in (None, "NOTSET", "VALID"):
-        rooms = [sides[i] + pads[i] + pads[rank + i] - (kernel[i] - 1) * dilations[i] for i in range(rank)]
+        rooms = [
+            sides[i] + pads[i] + pads[rank + i] - (kernel[i] - 1) * dilations[i]
+            for i in range(rank)
+        ]
         if min(rooms) <= 0:
             return None
     if wanted[0].dtype.kind == "f" and (wanted[0] <= np.finfo(wanted[0].dtype).min).any():
@@ -90,7 +96,12 @@ def _pooled(case: Case, arrays: list[Array], wanted: list[Array]) -> list[Array]
 def global_pool(pick: Pick) -> Case:
     attributes = {"p": pick("p", [None, 1, 2, 3])} if pick.operator == "GlobalLpPool" else {}
     shape = ["a", "b", *SIDES[: pick("rank", [1, 2, 3])]]
-    return pick.case([data(pick("dtype", (F32, F64, F16)), *shape, make=normal)], attributes, points=POINTS, tolerance=4)
+    return pick.case(
+        [data(pick("dtype", (F32, F64, F16)), *shape, make=normal)],
+        attributes,
+        points=POINTS,
+        tolerance=4,
+    )
 
 
 @operators("LRN")
@@ -100,24 +111,34 @@ def local_response(pick: Pick) -> Case:
     return pick.case([data(F32, "a", "b", "h", "w")], attributes, points=POINTS, tolerance=4)
 
 
-def _filters(pick: Pick, kernel: list[int], groups: int, transposed: bool, dtype: Any) -> tuple[Any, list[Any]]:
+def _filters(
+    pick: Pick, kernel: list[int], groups: int, transposed: bool, dtype: Any
+) -> tuple[Any, list[Any]]:
     """The channels of the image, and the operands of the filters and the bias."""
     form = pick("filters", ["constant", "constant", "input"])
     channels: Any = groups * 2
     shape = [channels, 3, *kernel] if transposed else [groups * 3, 2, *kernel]
     filters = (data if form == "input" else weights)(dtype, *shape)
-    return channels, [filters] + ([weights(dtype, groups * 3)] if pick("bias", [False, True]) else [])
+    return channels, [filters] + (
+        [weights(dtype, groups * 3)] if pick("bias", [False, True]) else []
+    )
 
 
 @operators("Conv")
 def convolution(pick: Pick) -> Case:
-    rank, groups, dtype = pick("rank", [1, 2, 2, 3]), pick("group", [1, 1, 2]), pick("dtype", (F32, F32, F64, F16))
+    rank, groups, dtype = (
+        pick("rank", [1, 2, 2, 3]),
+        pick("group", [1, 1, 2]),
+        pick("dtype", (F32, F32, F64, F16)),
+    )
     attributes = _window(pick, rank, dilates=True)
     channels, more = _filters(pick, attributes["kernel_shape"], groups, False, dtype)
     attributes["group"] = groups if groups > 1 or pick("group_is_given", [False, True]) else None
     if pick("kernel_is_given", [True, False]) is False:
         attributes["kernel_shape"] = None
-    return pick.case([data(dtype, "a", channels, *SIDES[:rank]), *more], attributes, points=POINTS, tolerance=8)
+    return pick.case(
+        [data(dtype, "a", channels, *SIDES[:rank]), *more], attributes, points=POINTS, tolerance=8
+    )
 
 
 @operators("ConvTranspose")
@@ -129,7 +150,9 @@ def transposed(pick: Pick) -> Case:
     strides = attributes["strides"] or [1] * rank
     if pick("output_padding", [False, True]):
         attributes["output_padding"] = [min(1, stride - 1) for stride in strides]
-    return pick.case([data(F32, "a", channels, *SIDES[:rank]), *more], attributes, points=POINTS, tolerance=8)
+    return pick.case(
+        [data(F32, "a", channels, *SIDES[:rank]), *more], attributes, points=POINTS, tolerance=8
+    )
 
 
 def _byte(dtype: Any) -> Any:
@@ -146,10 +169,22 @@ def quantized_convolution(pick: Pick) -> Case:
     filters = weights(w_type, 3 * groups, 2, *attributes["kernel_shape"], make=_byte(w_type))
     if pick.operator == "ConvInteger":
         points = pick("zero_points", ["none", "x", "both"])
-        more = {"none": [], "x": [constant(3, x_type)], "both": [constant(3, x_type), constant(2, w_type)]}[points]
+        more = {
+            "none": [],
+            "x": [constant(3, x_type)],
+            "both": [constant(3, x_type), constant(2, w_type)],
+        }[points]
         return pick.case([image, filters, *more], attributes, points=POINTS)
-    scale = constant(np.full(3 * groups, 0.02), F32) if pick("per_axis", [False, True]) else constant(0.02, F32)
-    zero = constant(np.full(3 * groups, 1), w_type) if pick.properties["per_axis"] else constant(1, w_type)
+    scale = (
+        constant(np.full(3 * groups, 0.02), F32)
+        if pick("per_axis", [False, True])
+        else constant(0.02, F32)
+    )
+    zero = (
+        constant(np.full(3 * groups, 1), w_type)
+        if pick.properties["per_axis"]
+        else constant(1, w_type)
+    )
     y_type = x_type
     operands: list[Any] = [image, constant(0.05, F32), constant(4, x_type), filters, scale, zero,
                            constant(0.3, F32), constant(5, y_type)]  # fmt: skip
@@ -184,7 +219,9 @@ def resize(pick: Pick) -> Case:
         if mode in ("linear", "cubic"):
             attributes["antialias"] = pick("antialias", [None, 0, 1])
         if by == "sizes":
-            attributes["keep_aspect_ratio_policy"] = pick("policy", [None, "stretch", "not_larger", "not_smaller"])
+            attributes["keep_aspect_ratio_policy"] = pick(
+                "policy", [None, "stretch", "not_larger", "not_smaller"]
+            )
     if attributes.get("keep_aspect_ratio_policy") not in (None, "stretch"):
         axes = [2, 3]
     attributes["axes"] = axes
@@ -196,7 +233,9 @@ def resize(pick: Pick) -> Case:
     # Only newer sets may leave the region out.
     region = None if version >= 13 else constant(np.zeros(0), F32)
     if by == "scales":
-        return pick.case([image, region, constant(full, F32)], attributes, points=points, tolerance=8)
+        return pick.case(
+            [image, region, constant(full, F32)], attributes, points=points, tolerance=8
+        )
     if by == "sizes":
         points = {"even": {"a": 1, "b": 2, "h": 4, "w": 6}, "odd": {"a": 1, "b": 2, "h": 5, "w": 3},
                   "one": {"a": 1, "b": 2, "h": 1, "w": 1}}  # fmt: skip
@@ -221,7 +260,9 @@ def upsample(pick: Pick) -> Case:
 @operators("GridSample")
 def grid_sample(pick: Pick) -> Case:
     rank = pick("rank", [2, 3]) if pick.version >= 20 else 2
-    modes = ["bilinear", "nearest", "bicubic"] if pick.version < 20 else ["linear", "nearest", "cubic"]
+    modes = (
+        ["bilinear", "nearest", "bicubic"] if pick.version < 20 else ["linear", "nearest", "cubic"]
+    )
     attributes = {
         "mode": pick("mode", [None, *modes]),
         "padding_mode": pick("padding_mode", [None, "zeros", "border", "reflection"]),
@@ -229,7 +270,9 @@ def grid_sample(pick: Pick) -> Case:
     }
     grid = data(F32, "a", *["d", "e", "n"][:rank], rank, make=between(-1.4, 1.4))
     points = {name: {"d": 2, "e": 3, "n": 2, **point} for name, point in POINTS.items()}
-    return pick.case([data(F32, "a", "b", *SIDES[:rank]), grid], attributes, points=points, tolerance=16)
+    return pick.case(
+        [data(F32, "a", "b", *SIDES[:rank]), grid], attributes, points=points, tolerance=16
+    )
 
 
 @operators("AffineGrid")
@@ -248,14 +291,19 @@ def roi_align(pick: Pick) -> Case:
         "sampling_ratio": pick("sampling_ratio", [None, 2]), "spatial_scale": pick("scale", [None, 0.5]),
     }  # fmt: skip
     if pick.version >= 16:
-        attributes["coordinate_transformation_mode"] = pick("coordinates", [None, "half_pixel", "output_half_pixel"])
+        attributes["coordinate_transformation_mode"] = pick(
+            "coordinates", [None, "half_pixel", "output_half_pixel"]
+        )
 
     def boxes(rng: Any, shape: Any, dtype: Any) -> Array:
         corner = rng.uniform(0, 3, (shape[0], 2))
         return np.concatenate([corner, corner + rng.uniform(1, 4, corner.shape)], 1).astype(dtype)
 
     batch = data(np.int64, "n", make=lambda rng, shape, dtype: np.zeros(shape, dtype))
-    points = {"even": {"a": 1, "b": 2, "h": 6, "w": 8, "n": 2}, "odd": {"a": 1, "b": 3, "h": 7, "w": 5, "n": 3}}
+    points = {
+        "even": {"a": 1, "b": 2, "h": 6, "w": 8, "n": 2},
+        "odd": {"a": 1, "b": 3, "h": 7, "w": 5, "n": 3},
+    }
     return pick.case([data(F32, "a", "b", "h", "w"), data(F32, "n", 4, make=boxes), batch], attributes, points=points,
                      tolerance=16)  # fmt: skip
 
@@ -263,11 +311,18 @@ def roi_align(pick: Pick) -> Case:
 @operators("Col2Im")
 def col2im(pick: Pick) -> Case:
     block, image = pick("block", [[2, 2], [1, 3], [3, 1]]), pick("image", [[4, 6], [5, 5]])
-    strides, pads, dilations = pick("strides", [None, [2, 2], [1, 3]]), pick("pads", [None, [1, 1, 1, 1], [0, 1, 2, 0]]), None
+    strides, pads, dilations = (
+        pick("strides", [None, [2, 2], [1, 3]]),
+        pick("pads", [None, [1, 1, 1, 1], [0, 1, 2, 0]]),
+        None,
+    )
     if pads is None and strides is None:
         dilations = pick("dilations", [None, [1, 2]])
     steps, ends, rates = strides or [1, 1], pads or [0] * 4, dilations or [1, 1]
-    counts = [(image[i] + ends[i] + ends[i + 2] - rates[i] * (block[i] - 1) - 1) // steps[i] + 1 for i in range(2)]
+    counts = [
+        (image[i] + ends[i] + ends[i + 2] - rates[i] * (block[i] - 1) - 1) // steps[i] + 1
+        for i in range(2)
+    ]
     attributes = {"strides": strides, "pads": pads, "dilations": dilations}
     return pick.case([data(F32, "a", f"{block[0] * block[1]}*b", f"{counts[0] * counts[1]}*one"), constant(image), constant(block)],
                      attributes)  # fmt: skip

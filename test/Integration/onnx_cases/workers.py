@@ -85,7 +85,9 @@ def run(
                 if worker.pipe in ready:
                     _receive(worker, workers, waiting, report)
                 elif time.monotonic() > worker.until:
-                    _failed(worker, workers, waiting, report, Result(HANG, f"no end in {seconds:.0f} s"))
+                    _failed(
+                        worker, workers, waiting, report, Result(HANG, f"no end in {seconds:.0f} s")
+                    )
     finally:
         for worker in workers:
             worker.end()
@@ -97,7 +99,9 @@ def _receive(worker: _Worker, workers: list[_Worker], waiting: list[Any], report
     except (EOFError, ConnectionResetError):
         worker.process.join()
         code = worker.process.exitcode
-        _failed(worker, workers, waiting, report, Result(CRASH, f"the process ended with code {code}"))
+        _failed(
+            worker, workers, waiting, report, Result(CRASH, f"the process ended with code {code}")
+        )
         return
     if message is None:
         worker.batch = []

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import ftuner.torch as ft
+import torch
 
 ROOT = Path(__file__).parents[3]
 #: Few kernels, since each test compiles its own functions.
@@ -66,7 +66,12 @@ def gradients(model: torch.nn.Module, call: Callable[..., Any], x: torch.Tensor)
 
 
 def check_gradients(
-    model: torch.nn.Module, compiled: Any, x: torch.Tensor, *, factor: float = 2, floor: float = 3e-7
+    model: torch.nn.Module,
+    compiled: Any,
+    x: torch.Tensor,
+    *,
+    factor: float = 2,
+    floor: float = 3e-7,
 ) -> None:
     """Each error against float64 is at most ``factor`` times that of eager, and ``floor``."""
     exact = copy.deepcopy(model).double()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import torch
 import torch._inductor.config
 
 import ftuner.torch as ft
+import torch
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Operand, Operator, Range, Size, Value
+from ftuner.frontend.torch.regions.linalg import (
+    Instruction,
+    LinalgFunction,
+    Operand,
+    Operator,
+    Range,
+    Size,
+    Value,
+)
 
 
 def product_function(
@@ -32,7 +40,12 @@ def product_function(
         for number, (walk, kind) in enumerate(zip(arguments, types))
     ]
     product = Operator(
-        tuple(given[:2]), (Instruction("arith.mulf", ("x0", "x1")),), "v0", space, "f32", "arith.addf"
+        tuple(given[:2]),
+        (Instruction("arith.mulf", ("x0", "x1")),),
+        "v0",
+        space,
+        "f32",
+        "arith.addf",
     )
     operators, last = [product], Operand("t0", space, "f32")
     if epilogue or result != "x0" or result_type != "f32":

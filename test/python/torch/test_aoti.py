@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, fx, nn
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import COMPILER, relative_error
 from ftuner import locations
 from ftuner.cli import main
 from ftuner.frontend.torch.hosts import packaged
@@ -33,14 +33,13 @@ from ftuner.frontend.torch.regions.choice import Choice, Interval
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.frontend.torch.settings import Settings
 from ftuner.host import native_libraries
-
-from checks import COMPILER, relative_error
 from product_functions import product_function
+from torch import Tensor, fx, nn
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "torch"
 sys.path.insert(0, str(EXAMPLE))
 
-import export_bert  # noqa: E402
+import export_bert
 
 LENGTHS = [53, 7, 20, 1, 64]
 HIDDEN = 32
@@ -201,9 +200,7 @@ def test_cpp_with_errors(program: Path, bert: Path, tmp_path: Path) -> None:
     assert "ftuner::packaged_product: " in done.stderr and "none.so" in done.stderr
 
 
-def test_cpp_without_the_runtime(
-    program: Path, bert: Path, library: Path, tmp_path: Path
-) -> None:
+def test_cpp_without_the_runtime(program: Path, bert: Path, library: Path, tmp_path: Path) -> None:
     """Where libftrt.so.1 is not, the program is told so."""
     folder = bytes(locations.find("lib/libftrt.so.1").parent)
     image = library.read_bytes()
@@ -531,16 +528,16 @@ def test_the_library_is_compiled_once(
         ft.build_library(tmp_path / "out.so")
     assert not (tmp_path / "out.so").exists()
     monkeypatch.setenv("CXX", "no-compiler-of-this-name -O1")
-    with pytest.raises(ftuner.Error, match="looked for 'no-compiler-of-this-name', which CXX names"):
+    with pytest.raises(
+        ftuner.Error, match="looked for 'no-compiler-of-this-name', which CXX names"
+    ):
         ft.build_library()
     monkeypatch.setattr(torch, "__version__", "2.9.1+cpu")
     with pytest.raises(ftuner.Error, match="expected PyTorch 2.10 or later for libftuner_torch.so"):
         ft.build_library()
 
 
-def test_the_command(
-    library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["torch-library"]) == 0
     assert capsys.readouterr().out == f"{library}\n"
     assert main(["torch-library", "-o", str(tmp_path / "no" / "library.so")]) == 1

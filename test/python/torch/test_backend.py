@@ -5,18 +5,17 @@ from __future__ import annotations
 import threading
 
 import pytest
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch.dynamo import Options, compile_graph
-
+import torch
 from checks import OPTIONS, check_model, compile_model, relative_error
+from ftuner.frontend.torch.dynamo import Options, compile_graph
 from scale import SCALE
+from torch import Tensor, nn
 
 
 def rows(*sizes: int, depth: int = 32) -> list[tuple[Tensor, ...]]:
@@ -632,7 +631,9 @@ def test_report_reads_well() -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "always", "never"])
 def test_progress_is_told_where_it_is_asked_for(
-    mode: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    mode: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The log has it in any case; lines of text are for who asks for them."""
@@ -722,6 +723,8 @@ def test_a_fused_recurrent_layer_is_left() -> None:
 
 def test_flops_of_a_convolution_count() -> None:
     with torch.no_grad():
-        compile_model(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), dynamic=False)(torch.randn(1, 3, 8, 8))
+        compile_model(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), dynamic=False)(
+            torch.randn(1, 3, 8, 8)
+        )
     (left,) = ft.report().left
     assert left.reason == "a convolution" and left.flops == 2 * 4 * 36 * 27

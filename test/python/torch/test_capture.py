@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, fx, nn
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import COMPILER, compile_model, relative_error
 from ftuner.frontend.torch import capture
 from ftuner.frontend.torch.hosts import operator
-
-from checks import COMPILER, compile_model, relative_error
+from torch import Tensor, fx, nn
 
 
 @pytest.fixture(autouse=True)

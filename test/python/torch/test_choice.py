@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import PRICED, relative_error, run_script
 from ftuner.frontend.torch.regions.choice import Choice, Interval, Selector, describe
 from ftuner.latency import vendor
-
-from checks import PRICED, relative_error, run_script
 from scale import SCALE
+from torch import Tensor, nn
 
 HOSTS = "eager", "inductor"
 FASTER = {**PRICED, "take": "faster"}
@@ -254,7 +253,12 @@ class TestPrices:
     @pytest.mark.parametrize("dtype", ["f32", "tf32", "f16", "bf16"])
     @pytest.mark.parametrize("device", ["v100", "a100", "h100", "h200"])
     def test_they_follow_the_work(self, device: str, dtype: str) -> None:
-        sizes = [(1, 128, 768, 768), (1, 4096, 768, 768), (1, 4096, 3072, 768), (8, 4096, 3072, 768)]
+        sizes = [
+            (1, 128, 768, 768),
+            (1, 4096, 768, 768),
+            (1, 4096, 3072, 768),
+            (8, 4096, 3072, 768),
+        ]
         times = vendor.predict(device, dtype, sizes)
         if dtype == "bf16" and device == "v100":
             assert times is None

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import OPTIONS
 from ftuner.frontend.torch.regions import kernels
 from ftuner.frontend.torch.regions.row_registry import ROW_RULES, row_rule
 from ftuner.frontend.torch.settings import Settings
-
-from checks import OPTIONS
+from torch import Tensor
 
 EPILOGUES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...], bool]] = {
     "a summand of the whole result": (
@@ -58,7 +57,9 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[list[bool]]:
 def run(function: Callable[..., Any], *args: Tensor, **options: Any) -> ft.Report:
     torch._dynamo.reset()
     ft.reset_report()
-    compiled = torch.compile(function, backend="ftuner", dynamic=True, options={**OPTIONS, **options})
+    compiled = torch.compile(
+        function, backend="ftuner", dynamic=True, options={**OPTIONS, **options}
+    )
     with torch.no_grad():
         torch.testing.assert_close(compiled(*args), function(*args), atol=1e-4, rtol=1e-4)
     return ft.report()

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import OPTIONS, compile_model, load_script, relative_error
 from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.frontend.torch.settings import Settings
 from ftuner.frontend.torch.weight_rows import WeightRowFunctions
 from ftuner.host.memory import torch_calls
-
-from checks import OPTIONS, compile_model, load_script, relative_error
-from scale import SCALE
 from product_functions import product_function
+from scale import SCALE
+from torch import Tensor, nn
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -47,17 +46,13 @@ def test_loop(name: str, kind: str, batch: int, host: str) -> None:
     model = decoding.MODELS[name]().eval()
     prompts = [torch.randint(1, decoding.VOCABULARY, (batch, length)) for length in (7, 4)]
     plain = "inductor" if host == "inductor" else "eager"
-    row = decoding.measure(
-        model, kind, prompts, 2, plain=plain, **{**OPTIONS, "host": host}
-    )
+    row = decoding.measure(model, kind, prompts, 2, plain=plain, **{**OPTIONS, "host": host})
     assert not row.problems(), str(row)
     # Each weight was multiplied with the rows of prompts and of steps. All are the factor of a product
     # but the tables of tokens and of positions, and one of them may be both.
     rows = {batch * count for count in (7, 4, 1)}
     assert set(map(frozenset, row.weights.rows.values())) == {frozenset(rows)}
-    linear = sum(
-        type(module).__name__ in ("Linear", "Conv1D") for module in model.modules()
-    )
+    linear = sum(type(module).__name__ in ("Linear", "Conv1D") for module in model.modules())
     assert len(row.weights.rows) == linear
 
 
@@ -83,7 +78,8 @@ def test_inductor_as_host() -> None:
     with torch.no_grad(), decoding.watch(model) as weights:
         for length in (7, 4):
             states = [
-                (module, torch.zeros(1, 0, 32), torch.zeros(1, 0, 32)) for module in (compiled, model)
+                (module, torch.zeros(1, 0, 32), torch.zeros(1, 0, 32))
+                for module in (compiled, model)
             ]
             wide = torch.zeros(1, 0, 32).double(), torch.zeros(1, 0, 32).double()
             for rows in (length, 1, 1):

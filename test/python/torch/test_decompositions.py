@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import sympy
-import torch
 
+import torch
 from ftuner.frontend.torch.exporting import decompositions
 from ftuner.frontend.torch.exporting.decompose import scans, special
 from ftuner.frontend.torch.exporting.views import Group, group_dimensions
@@ -69,7 +69,9 @@ def test_special_functions(name: str) -> None:
     rule = special.RULES[operator.default]
     bound = {"erfinv": 1.0, "ndtri": 1.0}.get(name, 9.0)
     least = 0.0 if name in ("ndtri", "digamma") or name.startswith("polygamma") else -bound
-    x = torch.cat([torch.linspace(least, bound, 2001), torch.tensor([-0.5, 1e-3, 30.0, math.inf, math.nan])])
+    x = torch.cat(
+        [torch.linspace(least, bound, 2001), torch.tensor([-0.5, 1e-3, 30.0, math.inf, math.nan])]
+    )
     result, exact = rule(*arguments, x), function(x.double())
     error = 1e-5 if name.startswith("polygamma") else 4e-6
     is_close = (result - exact).abs() <= error * exact.abs() + 1e-6

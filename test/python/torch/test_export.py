@@ -9,15 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch.export import Dim
 
 import ftuner
 import ftuner.torch as ft
-
+import torch
 from checks import relative_error
 from scale import SCALE
+from torch import Tensor, nn
 
 pytest.importorskip("iree.compiler")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -37,7 +36,6 @@ class Attention(nn.Module):
         q, k, v = (f(y).view(b, t, 4, 8).transpose(1, 2) for f in (self.q, self.k, self.v))
         y = torch.softmax(q @ k.mT / math.sqrt(8), -1) @ v
         return x + self.o(y.transpose(1, 2).reshape(b, t, 32))
-
 
 
 def mlp() -> nn.Module:
@@ -204,7 +202,10 @@ def test_refused_operators(model: nn.Module, operator: str) -> None:
         ft.export(model, (torch.randn(3, 4),))
     line = model.forward.__code__.co_firstlineno + 1
     message = str(refused.value)
-    assert f"the operator {operator} is not supported: " in message and f"test_export.py:{line})" in message
+    assert (
+        f"the operator {operator} is not supported: " in message
+        and f"test_export.py:{line})" in message
+    )
     assert len(message.splitlines()) == 1
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
+import torch
 from checks import load_script
 
 opinfo = load_script("tools/coverage/torch_opinfo.py")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch.export import Dim
 
 import ftuner.torch as ft
-
+import torch
 from checks import relative_error
+from torch import Tensor, nn
 
 pytest.importorskip("iree.compiler")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 import sympy
-import torch
-from torch import Tensor, nn
 
 import ftuner.torch as ft
+import torch
+from checks import OPTIONS, relative_error
 from ftuner.frontend.torch import replacement
 from ftuner.frontend.torch.histograms import of_extent, of_symbols
 from ftuner.frontend.torch.regions.linalg import Range
-
-from checks import OPTIONS, relative_error
+from torch import Tensor, nn
 
 
 class Model(nn.Module):
@@ -67,7 +66,9 @@ def test_a_size_without_histogram_has_none(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_unknown_arguments_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.warns(UserWarning, match=r"'y.0': a graph has no such size .*x\.0, x\.1, x\.2, scale\.0"):
+    with pytest.warns(
+        UserWarning, match=r"'y.0': a graph has no such size .*x\.0, x\.1, x\.2, scale\.0"
+    ):
         ranges_of(monkeypatch, {"y.0": {3: 1.0}})
 
 

@@ -13,22 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import torch._inductor.config
-from torch import Tensor, fx, nn
 from torch._dynamo.utils import counters
 from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._inductor.utils import run_and_get_code
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import COMPILER, OPTIONS, check_gradients, relative_error, run_script
 from ftuner.frontend.torch.hosts import operator
 from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.frontend.torch.settings import Settings
-
-from checks import COMPILER, OPTIONS, check_gradients, relative_error, run_script
 from product_functions import product_function
+from torch import Tensor, fx, nn
 
 INDUCTOR = {**OPTIONS, "host": "inductor"}
 
@@ -164,7 +163,9 @@ class Recorder(CustomGraphPass):
 
     def __call__(self, graph: fx.Graph) -> None:
         aten = torch.ops.aten
-        self.seen.append(sum(n.target in (aten.mm.default, aten.addmm.default) for n in graph.nodes))
+        self.seen.append(
+            sum(n.target in (aten.mm.default, aten.addmm.default) for n in graph.nodes)
+        )
 
     def uuid(self) -> str:
         return "recorder"
@@ -288,7 +289,10 @@ def test_modes_are_inductor_s() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"host": "eager", "mode": "max-autotune"}, "expected option mode with host 'inductor' only"),
+        (
+            {"host": "eager", "mode": "max-autotune"},
+            "expected option mode with host 'inductor' only",
+        ),
         ({"host": "inductor", "mode": "fast"}, "expected option mode to be one of default, "),
         ({"host": "tvm"}, "expected option host 'inductor' or 'eager', but got 'tvm'"),
         ({"host": None}, "expected option host 'inductor' or 'eager', but got None"),

@@ -33,9 +33,7 @@ def test_groups_of_reshapes() -> None:
 def test_loops_split_once_for_all_tensors() -> None:
     layout = lay.Layout()
     batch, row, reduce = layout.add(4 * S), layout.add(T), layout.add(16)
-    dims = layout.through_reshape(
-        [4 * S, T, 16], ((batch,), (row,), (reduce,)), [S, 4, T, 16]
-    )
+    dims = layout.through_reshape([4 * S, T, 16], ((batch,), (row,), (reduce,)), [S, 4, T, 16])
     outer, inner = layout.parts[batch]
     assert dims == ((outer,), (inner,), (row,), (reduce,))
     assert layout.extents[outer] == S and layout.extents[inner] == 4

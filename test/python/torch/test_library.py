@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import COMPILER, check_model, compile_model, relative_error
 from ftuner.frontend.torch import dynamo
 from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.frontend.torch.settings import Settings
 from ftuner.host.function import Function
-
-from checks import COMPILER, check_model, compile_model, relative_error
 from product_functions import product_function
+from torch import Tensor, nn
 
 SETTINGS = Settings("h200", True, COMPILER)
 

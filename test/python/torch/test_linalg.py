@@ -8,7 +8,6 @@ import struct
 import pytest
 
 from ftuner.frontend.torch.regions.linalg import Instruction, Range, format_constant
-
 from product_functions import product_function
 
 

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
 from torch._dynamo.utils import counters
 
 import ftuner.torch as ft
-
+import torch
 from checks import check_model, compile_model, relative_error
 from scale import SCALE
 

@@ -7,17 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-import torch
 from onnx import TensorProto, helper
-from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional as F
 
 import ftuner
 import ftuner.torch as ft
+import torch
 from ftuner.frontend.onnx import import_proto
+from torch import Tensor, nn
 
 pytest.importorskip("iree.compiler")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -46,7 +45,9 @@ def compile_norms(text: str, count: int) -> ftuner.Function:
 def check(found: Any, exact: Array, what: str, tolerance: float = 2e-6) -> None:
     found = np.asarray(found)
     assert found.shape == exact.shape, what
-    assert np.abs(found.astype(np.float64) - exact).max() <= tolerance * max(1, np.abs(exact).max()), what
+    assert np.abs(found.astype(np.float64) - exact).max() <= tolerance * max(
+        1, np.abs(exact).max()
+    ), what
 
 
 # PyTorch.
@@ -141,7 +142,9 @@ def stock_linalg(names: Sequence[str], known: str) -> str:
     importer = fx_importer.FxImporter(context=context)
     importer.import_program(program.run_decompositions(), func_name="main")
     passes = "torchdynamo-export-to-torch-backend-pipeline,torch-backend-to-linalg-on-tensors-backend-pipeline"
-    passmanager.PassManager.parse(f"builtin.module({passes})", context).run(importer.module.operation)
+    passmanager.PassManager.parse(f"builtin.module({passes})", context).run(
+        importer.module.operation
+    )
     return str(importer.module)
 
 
@@ -156,7 +159,10 @@ def test_linalg_of_torch_mlir(known: str) -> None:
 def test_torch_compile() -> None:
     names = list(NORMS)
     compiled = torch.compile(
-        Norms(names), backend="ftuner", fullgraph=True, options={"host": "eager", "rows": "always", "cost_model": "sia", "max_kernels": 1}
+        Norms(names),
+        backend="ftuner",
+        fullgraph=True,
+        options={"host": "eager", "rows": "always", "cost_model": "sia", "max_kernels": 1},
     )
     for shape in CALLS["some"]:
         xs, ws = inputs_of(names, shape)
@@ -193,7 +199,11 @@ TOLERANCE = {F32: 2e-6, F16: 2e-3, BF16: 1.6e-2}
 
 
 def parameter_shape(operator: str, axis: int, shape: Sequence[Any]) -> list[Any]:
-    return [shape[1]] if operator in ("InstanceNormalization", "GroupNormalization") else [*shape[axis:]]
+    return (
+        [shape[1]]
+        if operator in ("InstanceNormalization", "GroupNormalization")
+        else [*shape[axis:]]
+    )
 
 
 def onnx_model(known: str) -> Any:
@@ -217,7 +227,9 @@ def onnx_model(known: str) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
 
-def exact_onnx(operator: str, attributes: dict[str, Any], x: Array, *parameters: Array) -> list[Array]:
+def exact_onnx(
+    operator: str, attributes: dict[str, Any], x: Array, *parameters: Array
+) -> list[Array]:
     """The results of a node in f64."""
     axes = tuple(range(attributes.get("axis", -1) % 3, 3))
     if operator.endswith("Softmax"):
@@ -261,13 +273,17 @@ def test_onnx_parameters_of_other_sizes() -> None:
     inputs = [helper.make_tensor_value_info(name, F32, shape) for name, shape in shapes.items()]
     outputs = [helper.make_tensor_value_info("y", F32, shapes["x"])]
     for operator in ("LayerNormalization", "RMSNormalization"):
-        graph = helper.make_graph([helper.make_node(operator, ["x", "w"], ["y"])], "model", inputs, outputs)
+        graph = helper.make_graph(
+            [helper.make_node(operator, ["x", "w"], ["y"])], "model", inputs, outputs
+        )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
         function = compile_norms(import_proto(model).text, 1)
         x = np.ones((3, 8), np.float32)
         function(x, np.ones(8, np.float32))
         for length in (1, 9):
-            with pytest.raises(ftuner.Error, match="expected input 1 to have as many elements in dimension 0"):
+            with pytest.raises(
+                ftuner.Error, match="expected input 1 to have as many elements in dimension 0"
+            ):
                 function(x, np.ones(length, np.float32))
 
 
@@ -379,7 +395,9 @@ def linalg_of(body: str, known: str) -> str:
         return ", ".join(f"%{name.lower()}" for name in match[0].split(", ") if sizes[name] is None)
 
     def shape(match: re.Match[str]) -> str:
-        return ", ".join(str(sizes.get(name, name) or f"%{name.lower()}") for name in match[0].split(", "))
+        return ", ".join(
+            str(sizes.get(name, name) or f"%{name.lower()}") for name in match[0].split(", ")
+        )
 
     text = LINALG.replace("BODY", body)
     for place, replacement in ((r"(?<=tensor<)[^>]*", type_of), (r"(?<=empty\()[^)]*", dynamic),

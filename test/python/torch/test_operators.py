@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch.export import Dim
 
 import ftuner
 import ftuner.torch
 import refusals
+import torch
 from ftuner.frontend.torch.exporting.decompose import contractions
+from torch import Tensor, nn
 
 F = torch.nn.functional
 
@@ -31,14 +31,18 @@ class _Several(nn.Module):
         return tuple(function(*inputs) for function in self._functions)
 
 
-def compiled(functions: Sequence[Callable[..., Tensor]], inputs: tuple[Tensor, ...]) -> Callable[..., Any]:
+def compiled(
+    functions: Sequence[Callable[..., Tensor]], inputs: tuple[Tensor, ...]
+) -> Callable[..., Any]:
     """The functions as one, with each dimension of at least 2 of unknown size."""
     shapes = tuple({dim: Dim.AUTO for dim, size in enumerate(x.shape) if size > 1} for x in inputs)
     exported = ftuner.torch.export(_Several(functions), inputs, dynamic_shapes=shapes)
     return exported.compile(device="h200", emulate=True, max_kernels=1)
 
 
-def check(functions: dict[str, Callable[..., Tensor]], inputs: tuple[Tensor, ...], ulps: float = 16) -> None:
+def check(
+    functions: dict[str, Callable[..., Tensor]], inputs: tuple[Tensor, ...], ulps: float = 16
+) -> None:
     """Compares each function with PyTorch in float64: places of NaN and infinities, positions, values."""
     results = compiled(list(functions.values()), inputs)(*inputs)
     wide = [x.double() if x.is_floating_point() else x for x in inputs]
@@ -115,7 +119,12 @@ def test_nan_and_infinities(functions: dict[str, Callable[..., Tensor]]) -> None
     results = compiled(list(functions.values()), (x, y))(x, y)
     for (name, function), result in zip(functions.items(), results):
         torch.testing.assert_close(
-            result, function(x, y), rtol=2e-6, atol=1e-7, equal_nan=True, msg=lambda text: f"{name}: {text}"
+            result,
+            function(x, y),
+            rtol=2e-6,
+            atol=1e-7,
+            equal_nan=True,
+            msg=lambda text: f"{name}: {text}",
         )
 
 
@@ -162,13 +171,17 @@ def test_writes_by_index() -> None:
         "scatter": lambda x, v, i, r: torch.zeros_like(x).scatter(-1, i, v),
         "scatter_value": lambda x, v, i, r: x.scatter(1, i, 2.5),
         "scatter_add": lambda x, v, i, r: x.scatter_add(1, i % 2, v),
-        "scatter_mean": lambda x, v, i, r: x.scatter_reduce(1, i % 2, v, "mean", include_self=False),
+        "scatter_mean": lambda x, v, i, r: x.scatter_reduce(
+            1, i % 2, v, "mean", include_self=False
+        ),
         "scatter_amax": lambda x, v, i, r: x.scatter_reduce(1, i % 2, v, "amax"),
         "index_add": lambda x, v, i, r: x.index_add(0, r % 2, v[:3] @ v[:3].mT @ x[:3], alpha=0.5),
         "index_copy": lambda x, v, i, r: x.index_copy(0, r % 6, x[3:]),
         "index_fill": lambda x, v, i, r: x.index_fill(1, r % 8, -1.0),
         "index_put": lambda x, v, i, r: x.index_put((r, r), v[0]),
-        "index_put_all": lambda x, v, i, r: x.index_put((r[:1].expand(3), r), v[0], accumulate=True),
+        "index_put_all": lambda x, v, i, r: x.index_put(
+            (r[:1].expand(3), r), v[0], accumulate=True
+        ),
         "masked": lambda x, v, i, r: x.index_put((x > 0,), torch.tensor(3.0)),
         "last": lambda x, v, i, r: x.scatter(1, i * 0 + 2, v)[:, 2] - v[:, 2],
     }
@@ -263,14 +276,22 @@ def test_quotients() -> None:
     results = compiled(list(functions.values()), (x, y))(x, y)
     for (name, function), result in zip(functions.items(), results):
         torch.testing.assert_close(
-            result, function(x, y), rtol=1e-6, atol=1e-6, equal_nan=True, msg=lambda text: f"{name}: {text}"
+            result,
+            function(x, y),
+            rtol=1e-6,
+            atol=1e-6,
+            equal_nan=True,
+            msg=lambda text: f"{name}: {text}",
         )
 
 
 @pytest.mark.parametrize("size", [(3, 5, 6), (3, 8, 7)])
 def test_repeated_pads_and_rotations(size: tuple[int, ...]) -> None:
     functions: list[Callable[..., Tensor]] = [
-        *(lambda x, mode=mode: F.pad(x[None], (2, -1, 0, 3), mode=mode) for mode in ("reflect", "replicate", "circular")),
+        *(
+            lambda x, mode=mode: F.pad(x[None], (2, -1, 0, 3), mode=mode)
+            for mode in ("reflect", "replicate", "circular")
+        ),
         lambda x: F.pad(x, (-2, 4), mode="replicate"),
         lambda x: F.pad(x, (1, -1, -2, 3), value=1.5),
         lambda x: F.pad(x.sum().reshape(1).round(), (1, -1), value=1.5),

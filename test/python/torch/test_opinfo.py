@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
+import torch
 from checks import load_script
 from scale import SCALE
-
-
 
 opinfo = load_script("benchmarks/torch/opinfo.py")
 opinfo_rows = load_script("benchmarks/torch/opinfo_rows.py")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import torch
 import torch.nn.functional as F
 
 import ftuner.torch as ft
-from ftuner.frontend.torch.regions.pointwise import RULES
-
+import torch
 from checks import compile_model, relative_error
+from ftuner.frontend.torch.regions.pointwise import RULES
 
 aten = torch.ops.aten
 convert = torch.ops.prims.convert_element_type

@@ -6,19 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor, fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner.torch as ft
+import torch
+from checks import compile_model
 from ftuner.frontend.torch import replacement
 from ftuner.frontend.torch.graph.nodes import is_collective, launches_kernel
 from ftuner.frontend.torch.prediction import Prediction, kernels_of, predict
 from ftuner.frontend.torch.regions.elementwise import fold_casts
 from ftuner.frontend.torch.report import Launches, RejectedOp
 from ftuner.latency import vendor
-
-from checks import compile_model
+from torch import Tensor, fx, nn
 
 ROWS = 6
 
@@ -85,7 +84,9 @@ def test_kernels_beside_products(
     found = Found(monkeypatch)
     run(Model(), torch.randn(ROWS, 16), host=host)
     assert len(found.products) == 2 and found.prediction is not None
-    assert found.prediction.ftuner_us == pytest.approx(found.ftuner_us(ROWS)) and found.ftuner_us(ROWS)
+    assert found.prediction.ftuner_us == pytest.approx(found.ftuner_us(ROWS)) and found.ftuner_us(
+        ROWS
+    )
     assert found.prediction.others_us == pytest.approx(found.kernel_us(launches, elements))
     report = ft.report()
     assert (report.ftuner_us, report.others_us) == (
@@ -119,7 +120,9 @@ def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = Found(monkeypatch)
     run(Kept(), torch.randn(ROWS, 16), torch.randn(2, 3, 8, 8))
-    assert found.prediction is not None and found.prediction.unknown == ft.report().others_unknown == 1
+    assert (
+        found.prediction is not None and found.prediction.unknown == ft.report().others_unknown == 1
+    )
     assert "without 1 larger operators and collectives whose time is not known" in str(ft.report())
 
 
@@ -134,7 +137,13 @@ def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
         torch._dynamo.reset()
         ft.reset_report()
         found = Found(monkeypatch)
-        run(nn.Linear(16, 24, bias=False), torch.randn(rows, 16), most=8192, take="faster", max_kernels=4)
+        run(
+            nn.Linear(16, 24, bias=False),
+            torch.randn(rows, 16),
+            most=8192,
+            take="faster",
+            max_kernels=4,
+        )
         assert found.prediction is not None
         if is_ftuners:
             assert found.prediction.ftuner_us == pytest.approx(found.ftuner_us(rows))
@@ -144,7 +153,9 @@ def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("is_transposed", [False, True])
-def test_prices_say_how_the_right_factor_lies(monkeypatch: pytest.MonkeyPatch, is_transposed: bool) -> None:
+def test_prices_say_how_the_right_factor_lies(
+    monkeypatch: pytest.MonkeyPatch, is_transposed: bool
+) -> None:
     """Of products that FTuner might take and of those that it does not look at."""
     asked: list[tuple[Any, bool]] = []
 

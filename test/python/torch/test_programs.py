@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch.export import Dim
 
 import ftuner
 import ftuner.torch as ft
-
+import torch
 from checks import relative_error
+from torch import Tensor, nn
 
 pytest.importorskip("iree.compiler")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -135,7 +134,9 @@ def test_models_in_training_mode() -> None:
     with pytest.raises(ValueError, match=words):
         ft.export(nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.1)), (x,), dynamic_shapes=shapes)
     # A model that draws in evaluation, too, has no use for that advice.
-    with pytest.raises(ValueError, match="without random numbers, but its Drawing draws") as refused:
+    with pytest.raises(
+        ValueError, match="without random numbers, but its Drawing draws"
+    ) as refused:
         ft.export(Drawing().eval(), (x,))
     assert "eval()" not in str(refused.value) and "test_programs.py:" in str(refused.value)
     ft.export(norm.eval(), (x,), dynamic_shapes=shapes)

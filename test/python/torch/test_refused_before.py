@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 
 import ftuner.torch
+import torch
 
 
 class Attention(torch.nn.Module):

@@ -10,24 +10,30 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import COMPILER, check_gradients, run_script
 from ftuner.frontend.torch.hosts import operator
 from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.growth import constant_of
-from ftuner.frontend.torch.regions.linalg import COUNT, Instruction, LinalgFunction, Operand, Operator, Range
+from ftuner.frontend.torch.regions.linalg import (
+    COUNT,
+    Instruction,
+    LinalgFunction,
+    Operand,
+    Operator,
+    Range,
+)
 from ftuner.frontend.torch.regions.row_choice import traffic, why_inductors
 from ftuner.frontend.torch.regions.rows import RowFinder
 from ftuner.frontend.torch.settings import Settings
 from ftuner.latency import looping_rows
-
-from checks import COMPILER, check_gradients, run_script
 from scale import SCALE
+from torch import Tensor, nn
 
 HOSTS = "eager", "inductor"
 TYPES = torch.float32, torch.float16, torch.bfloat16
@@ -42,7 +48,12 @@ def one_of(host: str) -> Sequence[str]:
 
 
 #: Units in the last place of a type.
-UNIT = {torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+UNIT = {
+    torch.float64: 2.0**-52,
+    torch.float32: 2.0**-23,
+    torch.float16: 2.0**-10,
+    torch.bfloat16: 2.0**-7,
+}
 Function = Callable[[Tensor], Any]
 
 
@@ -61,7 +72,9 @@ def compare(found: Any, eager: Any, exact: Any, what: str = "") -> None:
     """Equal types, shapes, strides, NaN and infinities; errors at most twice eager's, or a unit or two."""
     assert len(tensors(found)) == len(tensors(eager))
     for one, other, reference in zip(*map(tensors, (found, eager, exact))):
-        assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride()), what
+        assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride()), (
+            what
+        )
         if not one.is_floating_point():
             assert torch.equal(one, other), what
             continue
@@ -77,7 +90,11 @@ def compare(found: Any, eager: Any, exact: Any, what: str = "") -> None:
 
 
 def check(
-    model: Any, inputs: Sequence[tuple[Tensor, ...]], host: str, dynamic: Sequence[int] = (0,), **options: Any
+    model: Any,
+    inputs: Sequence[tuple[Tensor, ...]],
+    host: str,
+    dynamic: Sequence[int] = (0,),
+    **options: Any,
 ) -> ft.Report:
     """Compares a compiled model with eager PyTorch on several inputs, which one graph serves."""
     torch._dynamo.reset()
@@ -107,7 +124,9 @@ class Each(nn.Module):
 
 
 def check_each(
-    functions: Mapping[str, Callable[..., Any]], inputs: Sequence[Sequence[tuple[Tensor, ...]]], host: str
+    functions: Mapping[str, Callable[..., Any]],
+    inputs: Sequence[Sequence[tuple[Tensor, ...]]],
+    host: str,
 ) -> ft.Report:
     """Compares functions of one compiled graph with eager PyTorch.
 
@@ -175,7 +194,14 @@ OPERATORS: dict[str, Function] = {
 
 
 #: Those that are computed as another one is, for the most part.
-LIKE_OTHERS = {"softmax in f32", "sum of two dimensions", "instance_norm", "amin", "min", "vector_norm, order 1"}
+LIKE_OTHERS = {
+    "softmax in f32",
+    "sum of two dimensions",
+    "instance_norm",
+    "amin",
+    "min",
+    "vector_norm, order 1",
+}
 #: Those that Inductor's graphs hold as other operators than graphs of host "eager" do.
 DECOMPOSED = (
     "softmax of a middle dimension", "log_softmax", "layer_norm", "rms_norm", "group_norm", "max", "argmin of all",
@@ -187,11 +213,18 @@ DECOMPOSED = (
                          if SCALE > 1 else [(host, TYPES) for host in HOSTS])  # fmt: skip
 def test_operators(host: str, types: Sequence[torch.dtype]) -> None:
     """In types by turns, with sizes that are not known, and with values that are no numbers."""
-    names = DECOMPOSED if host == "inductor" else [name for name in OPERATORS if name not in LIKE_OTHERS]
+    names = (
+        DECOMPOSED
+        if host == "inductor"
+        else [name for name in OPERATORS if name not in LIKE_OTHERS]
+    )
     functions = {name: OPERATORS[name] for name in (OPERATORS if SCALE > 1 else names)}
     inputs = []
     for size in (5, 3, 40):
-        tensors = [torch.randn(size, 6, 33).to(dtype) for _, dtype in zip(functions, itertools.cycle(types))]
+        tensors = [
+            torch.randn(size, 6, 33).to(dtype)
+            for _, dtype in zip(functions, itertools.cycle(types))
+        ]
         inputs.append([(special(x) if size == 3 else x,) for x in tensors])
     report = check_each(functions, inputs, host)
     assert report.row_functions == len(functions) and not report.rows_left
@@ -684,7 +717,10 @@ def test_bytes_of_inductor_s_loops() -> None:
     copies = LinalgFunction(**{**vars(sums), "results": (Operand("t0", (0, 1), "f16"),)})
     assert traffic(copies) == (4, 0, 2)
     # In time that does not double with each operator.
-    squares = [Operand("arg0", (0, 1), "f16"), *(Operand(f"t{n}", (0, 1), "f16") for n in range(60))]
+    squares = [
+        Operand("arg0", (0, 1), "f16"),
+        *(Operand(f"t{n}", (0, 1), "f16") for n in range(60)),
+    ]
     square = Instruction("arith.mulf", ("x0", "x1"))
     operators = tuple(Operator((x, x), (square,), "v0", (0, 1), "f16") for x in squares[:-1])
     chain = LinalgFunction(**{**vars(copies), "operators": operators, "results": (squares[-1],)})

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 
 import pytest
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
 from torch.export import Dim
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from torch import Tensor, nn
 
 pytest.importorskip("iree.compiler")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

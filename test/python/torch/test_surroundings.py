@@ -7,15 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.utils.checkpoint import checkpoint
 
 import ftuner.torch as ft
-
+import torch
 from checks import OPTIONS, check_gradients, relative_error
 from scale import SCALE
+from torch import Tensor, nn
 
 HOSTS = ("eager", "inductor") if SCALE > 1 else ("eager",)
 
@@ -78,7 +77,10 @@ def test_mixture_of_experts(captures: bool, host: str) -> None:
     graphs = []
     inputs = [torch.randn(rows, 16) for rows in (12, 7, 30)]
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=captures), torch.no_grad():
-        for compiled in (torch.compile(model, backend="eager", dynamic=True), compile_for(host, model)):
+        for compiled in (
+            torch.compile(model, backend="eager", dynamic=True),
+            compile_for(host, model),
+        ):
             torch._dynamo.reset()
             counters.clear()
             results = [compiled(x) for x in inputs]

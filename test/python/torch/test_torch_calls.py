@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -13,16 +12,15 @@ from types import FrameType
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
+import torch
+from checks import OPTIONS, relative_error
 from ftuner.host.function import Function
 from ftuner.host.memory import torch_calls
-
-from checks import OPTIONS, relative_error
 from handmade import SCALAR_TYPES
+from torch import Tensor, nn
 
 PACKAGE = str(Path(ftuner.__file__).parent)
 INDUCTOR = {**OPTIONS, "host": "inductor"}
@@ -103,9 +101,18 @@ def test_several_results(handmade: ftuner.Module, frames: list[str]) -> None:
 def test_scalars(handmade: ftuner.Module, name: str) -> None:
     numbers: dict[str, list[Any]] = {
         "i1": [True, False, 1],
-        **{f"i{bits}": [3, -(2 ** (bits - 1)), 2**bits - 1, 2**bits, 0.5] for bits in (8, 16, 32, 64)},
+        **{
+            f"i{bits}": [3, -(2 ** (bits - 1)), 2**bits - 1, 2**bits, 0.5]
+            for bits in (8, 16, 32, 64)
+        },
     }
-    dtypes = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i1": "bool"}
+    dtypes = {
+        "f16": "float16",
+        "bf16": "bfloat16",
+        "f32": "float32",
+        "f64": "float64",
+        "i1": "bool",
+    }
     fill = handmade[f"fill_{name}"]
     x = torch.ones(5).to(getattr(torch, dtypes.get(name) or f"int{name[1:]}"))
     for number in numbers.get(name) or [0.1, 1e300, float("inf"), -0.0, 7, True, "7", None]:
@@ -189,7 +196,9 @@ def test_modes_see_calls(handmade: ftuner.Module) -> None:
     seen: list[str] = []
 
     class Mode(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             seen.append(str(func))
             return func(*args, **(kwargs or {}))
 
@@ -477,7 +486,11 @@ def test_report_without_the_module(tmp_path: Path) -> None:
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", WITHOUT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     words = "cannot find a C++ compiler for ftuner_torch_calls.so: looked for 'no-compiler'"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 
 import pytest
-import torch
-from torch import nn
 
 import ftuner.torch as ft
-
+import torch
 from checks import check_gradients, compile_model
+from torch import nn
 
 
 def mlp() -> nn.Module:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.fx.experimental.dynamic_spec import ParamsSpec, ShapesSpec, ShapeVar, TensorSpec
 
 import ftuner.torch as ft
+import torch
+from checks import COMPILER
 from ftuner.frontend.torch.graph.hints import hint_of
 from ftuner.latency import vendor
-
-from checks import COMPILER
+from torch import Tensor, nn
 
 
 @pytest.fixture(autouse=True)

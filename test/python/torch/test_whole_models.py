@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner.describe.work import evaluate
-
 from checks import ROOT, load_script
+from ftuner.describe.work import evaluate
 from scale import SCALE
 
 pytest.importorskip("iree.compiler")
@@ -93,7 +92,9 @@ def check_shares(run: Any) -> None:
             assert found[key] == (value if key == "sizes" else pytest.approx(value, rel=1e-6)), key
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "attention"] if SCALE > 1 else ["t5"])
+@pytest.mark.parametrize(
+    "name", ["bert", "gpt2", "llama", "t5", "attention"] if SCALE > 1 else ["t5"]
+)
 def test_sizes_keep_their_names(name: str) -> None:
     """Every workload is explained by the sizes that the caller named."""
     exported = models.export(models.MODELS[name]())
@@ -112,7 +113,9 @@ def test_models_at_fixed_batches(
     table = tmp_path / "table.md"
     arguments = "--small --layers 1 --max-kernels 1 --models bert_base --batches 16 --lengths 3"
     monkeypatch.setattr(
-        sys, "argv", ["whole_models.py", *arguments.split(), "--devices", "t4", "--write", str(table)]
+        sys,
+        "argv",
+        ["whole_models.py", *arguments.split(), "--devices", "t4", "--write", str(table)],
     )
     assert whole_models.main() == 0
     assert table.read_text() == capsys.readouterr().out
@@ -129,7 +132,9 @@ def test_models_at_fixed_batches(
 
 def table_rows(text: str) -> list[dict[str, str]]:
     """The rows of a Markdown table by their titles."""
-    header, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    header, _, *rows = [
+        line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")
+    ]
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 

@@ -8,7 +8,11 @@ import os
 import sys
 
 path, most = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None
-if most is not None and os.path.exists(path) and sum(1 for _ in open(path, encoding="utf-8")) >= most:
+if (
+    most is not None
+    and os.path.exists(path)
+    and sum(1 for _ in open(path, encoding="utf-8")) >= most
+):
     sys.exit("the simulator went away")
 request = json.loads(sys.stdin.readline())
 assert sorted(request) == ["device", "family", "shape", "workload"], request

@@ -15,7 +15,9 @@ NAMES = ["plain", "a%2Fb %%%%%%", "a #'\"$x;&\\é"]
 
 def run(program, *arguments, **environment):
     command = [os.path.join(BIN_DIR, program), SOURCE, *arguments]
-    result = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    result = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True
+    )
     assert result.returncode == 0, (command, result.stderr)
     assert result.stderr == "", (command, result.stderr)
     return result.stdout
@@ -38,9 +40,21 @@ def write_all(folder):
     translate("library", f"{folder}/a%.o", "--emulator", f"--header={folder}/o%.h")
     run("ftuner-opt", "-o", f"{folder}/a%.mlir")
     run("ftuner-run", "--args=7x40xf32,40x48xf32", *OPTIONS, f"--save-dir={folder}/new%d/r")
-    names = sorted(os.path.relpath(os.path.join(path, name), folder)
-                   for path, _, files in os.walk(folder) for name in files)
-    expected = ["a%.h", "a%.json", "a%.mlir", "a%.o", "a%.ptx", "liba%.so", "new%d/r/result0.npy", "o%.h"]
+    names = sorted(
+        os.path.relpath(os.path.join(path, name), folder)
+        for path, _, files in os.walk(folder)
+        for name in files
+    )
+    expected = [
+        "a%.h",
+        "a%.json",
+        "a%.mlir",
+        "a%.o",
+        "a%.ptx",
+        "liba%.so",
+        "new%d/r/result0.npy",
+        "o%.h",
+    ]
     assert names == expected, names
     return {name: read(folder, name) for name in names}
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 
-import torch
 import torch._dynamo
+
+import torch
 
 from ..buffers import Buffers
 from ..machine import Call

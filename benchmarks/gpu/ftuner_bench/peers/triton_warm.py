@@ -37,8 +37,9 @@ def alike(workloads: Sequence[Workload]) -> list[Workload]:
 def warm(workload: Workload, size: int, number: int) -> str:
     """Compiles one configuration; what went wrong in words, or nothing."""
     try:
-        import torch
         from triton.runtime.jit import MockTensor
+
+        import torch
 
         from ..buffers import TYPES
         from .triton_kernel import CONFIGS, kernel, precision

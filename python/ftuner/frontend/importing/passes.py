@@ -242,7 +242,6 @@ def _answer(request: dict[str, Any], content: bytes) -> tuple[dict[str, Any], by
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answers requests until there are no more."""
-    from iree.compiler import ir, passmanager  # noqa: F401: before the first request.
 
     for line in requests:
         request = json.loads(line)

@@ -182,9 +182,7 @@ class _Worker:
         paths = [os.path.abspath(path) for path in sys.path]
         command = [_python(), "-I", str(_PROGRAM), str(end), json.dumps(paths)]
         try:
-            self.child = processes.Child(
-                command, cwd=Path("/"), pass_fds=[end], stderr=self.words
-            )
+            self.child = processes.Child(command, cwd=Path("/"), pass_fds=[end], stderr=self.words)
         except BaseException:
             os.close(self.requests)
             raise

@@ -251,9 +251,7 @@ def _build(
     else:
         Progress.begin_stage(f"IREE: {phase}")
         arguments = [f"--compile-to={phase}", "--mlir-print-op-generic"]
-        settings.toolchain.run(
-            model.path, before, arguments, what=model.name, names=names
-        )
+        settings.toolchain.run(model.path, before, arguments, what=model.name, names=names)
     name = model.name if phase == "start" else f"{model.name} ({phase})"
     reported = _translate(name, before, after, folder, settings, kernels)
     statistics = folder / "statistics.json"

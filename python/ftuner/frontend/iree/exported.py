@@ -13,14 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.functions import FloorDiv
+
+import torch
 
 from ...errors import CompileError
 from ...host.weights import NAMES, begin_of_file
 from ..torch.exporting import decompositions
-from ..torch.exporting.programs import load as load, quiet
+from ..torch.exporting.programs import load as load
+from ..torch.exporting.programs import quiet
 
 #: The scope of the parameters, `--parameters=model=FILE` of IREE's tools.
 SCOPE = "model"

@@ -85,9 +85,7 @@ def prepare(
         from . import exported
 
         program = exported.load(os.fspath(model))
-    elif torch is not None and isinstance(
-        model, (torch.nn.Module, torch.export.ExportedProgram)
-    ):
+    elif torch is not None and isinstance(model, (torch.nn.Module, torch.export.ExportedProgram)):
         _need("PyTorch", _FOR_TORCH)
         Progress.begin_stage("PyTorch: exporting")
         from . import exported
@@ -150,4 +148,3 @@ def _import_onnx(name: str, folder: Path, parameters: Path) -> Model:
     )
     has_weights = parameters.exists() and parameters.stat().st_size > 0
     return Model(name, path, parameters if has_weights else None)
-

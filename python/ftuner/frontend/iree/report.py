@@ -66,9 +66,7 @@ def _function_text(function: dict[str, Any]) -> str:
     text = f"{name}: FTuner carries {' and '.join(parts) or 'nothing that is counted'}"
     text += f" at {sizes}" if sizes else ""
     lines = [text]
-    for name, number in _counted(
-        [op["operator"] for op in function["left"] if op["contraction"]]
-    ):
+    for name, number in _counted([op["operator"] for op in function["left"] if op["contraction"]]):
         lines.append(f"  left to IREE: {number} × {name}")
     for name, number in _counted(function["not_counted"]):
         lines.append(f"  not counted: {number} × {name}")

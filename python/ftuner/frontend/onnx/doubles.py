@@ -164,18 +164,34 @@ def roundeven(b: Body, x: Scalar) -> Scalar:
 
 #: exp(x^2) * erfc(x) from 1 to 6 as a polynomial of (x - 2.5) / (x + 2.5); scipy.special.erfcx, by Chebyshev's points.
 _ERFCX: Sequence[float] = (
-    0.21080636406114348, -0.37173673394897455, 0.2517131932175176, -0.12503305237845616,
-    0.0399225390662423, -0.003993701197395769, -0.0026423654181576845, 0.0008759166088268327,
-    0.000228363488445701, -0.0001288993301379307, -3.388223430502425e-05, 1.8850196038691808e-05,
-    4.407863561440844e-06, -3.695908085716496e-06, 1.735013174637391e-05, 4.37087507949584e-06,
-    -6.217996160224251e-05, -5.211182448018215e-06, 8.44849069167587e-05,
+    0.21080636406114348,
+    -0.37173673394897455,
+    0.2517131932175176,
+    -0.12503305237845616,
+    0.0399225390662423,
+    -0.003993701197395769,
+    -0.0026423654181576845,
+    0.0008759166088268327,
+    0.000228363488445701,
+    -0.0001288993301379307,
+    -3.388223430502425e-05,
+    1.8850196038691808e-05,
+    4.407863561440844e-06,
+    -3.695908085716496e-06,
+    1.735013174637391e-05,
+    4.37087507949584e-06,
+    -6.217996160224251e-05,
+    -5.211182448018215e-06,
+    8.44849069167587e-05,
 )
 
 
 def erf(b: Body, x: Scalar) -> Scalar:
     magnitude = b.unary("absf", x)
     square = b.mul(x, x)
-    series = [2 / math.sqrt(math.pi) * (-1) ** n / math.factorial(n) / (2 * n + 1) for n in range(20)]
+    series = [
+        2 / math.sqrt(math.pi) * (-1) ** n / math.factorial(n) / (2 * n + 1) for n in range(20)
+    ]
     near = b.mul(x, _polynomial(b, square, series))
     far = b.min(magnitude, b.like(6, x))
     place = b.div(b.sub(far, b.like(2.5, x)), b.add(far, b.like(2.5, x)))
@@ -192,7 +208,9 @@ def pow(b: Body, x: Scalar, y: Scalar) -> Scalar:  # noqa: A001
     whole = b.unary("floor", y)
     half = b.mul(y, b.like(0.5, y))
     is_whole = b.compare("eq", whole, y)
-    is_odd = b.select(is_whole, b.compare("ne", b.unary("floor", half), half), b.const(False, TensorProto.BOOL))
+    is_odd = b.select(
+        is_whole, b.compare("ne", b.unary("floor", half), half), b.const(False, TensorProto.BOOL)
+    )
     is_negative = b.compare("lt", x, zero)
     signed = b.select(is_odd, b.neg(value), b.select(is_whole, value, b.like(math.nan, x)))
     finite = b.compare("gt", x, b.neg(infinity))

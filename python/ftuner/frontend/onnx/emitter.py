@@ -102,7 +102,9 @@ class Emitter(Writer):
         block = Body(self)
         found = body(block, *given)
         found = found if isinstance(found, (tuple, list)) else [found]
-        kinds = ", ".join('"reduction"' if i in reductions else '"parallel"' for i in range(len(loops)))
+        kinds = ", ".join(
+            '"reduction"' if i in reductions else '"parallel"' for i in range(len(loops))
+        )
         result_types = ", ".join(result.type for result in results)
         name = self.fresh()
         target = name if len(results) == 1 else f"{name}:{len(results)}"
@@ -130,7 +132,11 @@ class Emitter(Writer):
         return result
 
     def pointwise(
-        self, kind: int, values: Sequence[Value], body: Callable[..., Scalar], dims: Sequence[Size] | None = None
+        self,
+        kind: int,
+        values: Sequence[Value],
+        body: Callable[..., Scalar],
+        dims: Sequence[Size] | None = None,
     ) -> Value:
         """A tensor of `kind`; `body` computes each element from the elements of tensors, which are broadcast.
 
@@ -162,7 +168,9 @@ class Emitter(Writer):
             return
         what = f"expected sizes of dimension {dim} of its operands that are equal or 1"
         if isinstance(size, int) and isinstance(result, int):
-            raise self.node.refuse(f"{what}, but got {size} and {result}", "give it operands that fit")
+            raise self.node.refuse(
+                f"{what}, but got {size} and {result}", "give it operands that fit"
+            )
         if ("broadcast", size, result) in self._checked:
             return
         self._checked.add(("broadcast", size, result))
@@ -259,7 +267,11 @@ class Emitter(Writer):
         return result
 
     def slice(
-        self, value: Value, offsets: Sequence[Size], dims: Sequence[Size], steps: Sequence[int] | None = None
+        self,
+        value: Value,
+        offsets: Sequence[Size],
+        dims: Sequence[Size],
+        steps: Sequence[int] | None = None,
     ) -> Value:
         """Elements from `offsets` on; steps may be negative. All of them must be inside of the value."""
         steps = [1] * value.rank if steps is None else steps
@@ -340,13 +352,20 @@ class Emitter(Writer):
         result.ssa = target
         return result
 
-    def reshape(self, value: Value, dims: Sequence[Size], what: str = "expected as many elements as there are") -> Value:
+    def reshape(
+        self,
+        value: Value,
+        dims: Sequence[Size],
+        what: str = "expected as many elements as there are",
+    ) -> Value:
         """The elements in the same order with other sizes; checks that their number is the same."""
         dims = tuple(dims)
         if dims == value.dims:
             return value
         if value.array is not None and value.is_small and all(isinstance(d, int) for d in dims):
-            return self.constant(value.array.reshape([int(d) for d in dims if isinstance(d, int)]), value.kind)
+            return self.constant(
+                value.array.reshape([int(d) for d in dims if isinstance(d, int)]), value.kind
+            )
         self.check_equal(product(dims), product(value.dims), what)
         if product(dims) == 0 or product(value.dims) == 0:
             return Value(value.kind, dims, self.empty(dims, value.kind))
@@ -416,7 +435,9 @@ class Emitter(Writer):
             return self.use(whole)
         places = self._list(offsets) + self._list(part.dims) + self._list(steps)
         source, target = self.use(part), self.use(whole)
-        return self.op(f"tensor.insert_slice {source} into {target}{places} : {part.type} into {whole.type}")
+        return self.op(
+            f"tensor.insert_slice {source} into {target}{places} : {part.type} into {whole.type}"
+        )
 
     def loop(
         self, count: Size, states: Sequence[Value], body: Callable[[str, list[Value]], list[Value]]
@@ -447,7 +468,9 @@ class Emitter(Writer):
 
     # Other operators.
 
-    def call(self, operator: str, *values: Value | None, outputs: int = 1, **attributes: Any) -> Any:
+    def call(
+        self, operator: str, *values: Value | None, outputs: int = 1, **attributes: Any
+    ) -> Any:
         """The result of another operator of ONNX, of operator set 21; a list if there are several."""
         assert self.caller is not None
         return self.caller(operator, values, outputs, attributes)

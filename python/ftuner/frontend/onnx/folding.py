@@ -141,8 +141,6 @@ def _moved(node: Any, inputs: Sequence[Value | None], version: int) -> list[Valu
     ]
 
 
-
-
 def _truncated(a: Size, b: Size) -> Size | None:
     """ONNX's division of integers rounds to zero."""
     is_plain = arithmetic.is_nonnegative(a) and arithmetic.is_positive(b)
@@ -275,7 +273,9 @@ def evaluate(
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = _evaluator()(model).run(None, given)
-    except Exception:  # The evaluator raises exceptions of any kind for nodes that it does not support.
+    except (
+        Exception
+    ):  # The evaluator raises exceptions of any kind for nodes that it does not support.
         return None
     arrays = []
     for value in found:

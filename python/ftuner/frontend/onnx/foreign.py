@@ -181,7 +181,12 @@ class Foreign:
                 try:
                     nodes = importer.NodeImporter.define_function(info.main_graph, module.operation)
                     nodes.import_all()
-                except (importer.OnnxImportError, NotImplementedError, ValueError, KeyError) as error:
+                except (
+                    importer.OnnxImportError,
+                    NotImplementedError,
+                    ValueError,
+                    KeyError,
+                ) as error:
                     raise CompileError(str(error), str(error)) from None
             assert module is not None
             text = str(module.operation.get_asm(enable_debug_info=True))
@@ -214,7 +219,9 @@ class _Call:
         header, _, body = text.partition("{\n")
         text = re.sub(r"%([\w$.-]+)", lambda match: f"{self.prefix}{match[1]}", body)
         lines = [line for line in text.splitlines() if line.strip()]
-        last = next(n for n in range(len(lines) - 1, -1, -1) if lines[n].lstrip().startswith("return"))
+        last = next(
+            n for n in range(len(lines) - 1, -1, -1) if lines[n].lstrip().startswith("return")
+        )
         returned = re.match(r"\s*return (.*?) : (.*?)( loc\(.*)?$", lines[last])
         values, types = (
             (returned[1].split(", "), _split_types(returned[2])) if returned else ([], [])
@@ -239,7 +246,9 @@ def _with_location(text: str, location: str) -> str:
     """Returns the text with one location for all operations, and no locations for arguments of blocks."""
     lines = []
     for line in text.splitlines():
-        plain = re.sub(r" loc\((?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\))*\)", "", line)
+        plain = re.sub(
+            r" loc\((?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\))*\)", "", line
+        )
         is_operation = plain.strip() and not re.search(r"([{]|^\s*\^.*:)$", plain.rstrip())
         is_end = re.fullmatch(r"\s*[}]( else [{])?", plain) is not None
         has_place = is_operation and not is_end and " loc(" in line
@@ -339,7 +348,9 @@ def _single(node: Any, given: Node, wanted: Sequence[int]) -> tuple[Any, list[Va
     copy.output.extend(f"out_{n}" if n in wanted else "" for n in range(len(node.output)))
     outputs = [helper.make_empty_tensor_value_info(f"out_{number}") for number in wanted]
     graph = helper.make_graph([copy], "foreign", inputs, outputs, constants)
-    version = max(given.version, _LEAST_VERSION) if node.domain in ("", "ai.onnx") else given.version
+    version = (
+        max(given.version, _LEAST_VERSION) if node.domain in ("", "ai.onnx") else given.version
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
     try:
         defs.get_schema(node.op_type, version, node.domain)

@@ -232,7 +232,11 @@ class Walk:
         return results
 
     def _call(
-        self, operator: str, values: Sequence[Value | None], outputs: int, attributes: Mapping[str, Any]
+        self,
+        operator: str,
+        values: Sequence[Value | None],
+        outputs: int,
+        attributes: Mapping[str, Any],
     ) -> Any:
         node = helper.make_node(
             operator,

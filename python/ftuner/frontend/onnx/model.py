@@ -51,7 +51,9 @@ def emit(model: Any, ranges: Mapping[str, Any]) -> Emitted:
     if not walk.refusals:
         walk.refusals += foreign.finish()
     if walk.refusals or any(result is None for result in results):
-        return Emitted(refusals=walk.refusals or ["a result of the model is not computed by a node"])
+        return Emitted(
+            refusals=walk.refusals or ["a result of the model is not computed by a node"]
+        )
     outputs = [result for result in results if result is not None]
     names = [emitter.use(value) for value in outputs]
     lines = emitter.text()
@@ -90,9 +92,7 @@ def _symbol_name(name: str) -> str:
 
 def _refuse_types(walk: Walk, graph: Any) -> None:
     """Refuses nodes of the model with operands or results of types that FTuner does not support."""
-    types = {
-        value.name: value.type for value in [*graph.input, *graph.value_info, *graph.output]
-    }
+    types = {value.name: value.type for value in [*graph.input, *graph.value_info, *graph.output]}
     for node in graph.node:
         try:
             walk._refuse_foreign_domain(node, node.name)
@@ -130,7 +130,9 @@ def _input(
 def _argument(name: str, value: Value) -> str:
     if all(isinstance(dim, int) for dim in value.dims):
         return f"{name}: {value.type}"
-    sizes = ", ".join(f"{d} : i64" if isinstance(d, int) else json.dumps(str(d)) for d in value.dims)
+    sizes = ", ".join(
+        f"{d} : i64" if isinstance(d, int) else json.dumps(str(d)) for d in value.dims
+    )
     return f"{name}: {value.type} {{ukernel.shape = [{sizes}]}}"
 
 

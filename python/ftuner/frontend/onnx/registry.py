@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from onnx import defs, helper
 
@@ -22,7 +22,7 @@ FAMILIES = (
     "quantized_convolutions", "attention",
 )  # fmt: skip
 
-Lowering = Callable[["Emitter", "Node"], Union[Value, Sequence[Value]]]
+Lowering = Callable[["Emitter", "Node"], Value | Sequence[Value]]
 _LOWERINGS: dict[str, Lowering] = {}
 
 
@@ -145,4 +145,13 @@ def attributes_of(node: Any) -> dict[str, Any]:
     return {a.name: plain(helper.get_attribute_value(a)) for a in node.attribute}
 
 
-__all__ = ["FAMILIES", "Missing", "Node", "Refused", "attributes_of", "lowerings", "lowers", "refusal"]
+__all__ = [
+    "FAMILIES",
+    "Missing",
+    "Node",
+    "Refused",
+    "attributes_of",
+    "lowerings",
+    "lowers",
+    "refusal",
+]

@@ -142,7 +142,11 @@ class Body:
     def neg(self, a: Scalar) -> Scalar:
         if a.kind in HALVES:
             return self.cast(self.neg(self.widened(a)), a.kind)
-        return self.op(f"arith.negf {a.ssa} : {a.element}", a.kind) if a.is_float else self.sub(self.like(0, a), a)
+        return (
+            self.op(f"arith.negf {a.ssa} : {a.element}", a.kind)
+            if a.is_float
+            else self.sub(self.like(0, a), a)
+        )
 
     def invert(self, a: Scalar) -> Scalar:
         """The logical or bitwise negation."""
@@ -161,7 +165,9 @@ class Body:
         assert a.kind == b.kind, (a, b)
         a, b = self.widened(a), self.widened(b)
         if a.is_float:
-            return self.op(f"arith.cmpf {_COMPARISONS[predicate]}, {a.ssa}, {b.ssa} : {a.element}", BOOL)
+            return self.op(
+                f"arith.cmpf {_COMPARISONS[predicate]}, {a.ssa}, {b.ssa} : {a.element}", BOOL
+            )
         if predicate not in ("eq", "ne"):
             predicate = ("u" if a.is_unsigned else "s") + predicate
         return self.op(f"arith.cmpi {predicate}, {a.ssa}, {b.ssa} : {a.element}", BOOL)

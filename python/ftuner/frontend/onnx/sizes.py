@@ -30,7 +30,9 @@ class Atom:
         if self.kind == "symbol":
             return str(self.operands[0])
         left, right = map(str, self.operands)
-        return f"({left} // {right})" if self.kind == "floordiv" else f"{self.kind}({left}, {right})"
+        return (
+            f"({left} // {right})" if self.kind == "floordiv" else f"{self.kind}({left}, {right})"
+        )
 
 
 #: Atoms of a product, in order; an atom may occur several times.
@@ -89,7 +91,7 @@ class Expr:
         return self - floordiv(self, other) * other
 
 
-Size = Union[int, Expr]
+Size = Union[int, Expr]  # noqa: UP007
 
 
 def symbol(name: str) -> Expr:

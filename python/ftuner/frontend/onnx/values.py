@@ -34,7 +34,13 @@ ELEMENTS: dict[int, str] = {
 }
 
 UNSIGNED = frozenset(
-    [TensorProto.BOOL, TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64]
+    [
+        TensorProto.BOOL,
+        TensorProto.UINT8,
+        TensorProto.UINT16,
+        TensorProto.UINT32,
+        TensorProto.UINT64,
+    ]
 )
 FLOATS = frozenset(
     [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE]

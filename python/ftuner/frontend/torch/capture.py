@@ -59,7 +59,9 @@ def capture_sizes(
     found = {largest}
     for function in counted:
         found |= {
-            size // rows for size in _ends(function, largest * rows) if rows <= size < largest * rows
+            size // rows
+            for size in _ends(function, largest * rows)
+            if rows <= size < largest * rows
         }
     return tuple(sorted(found))
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import torch
 from ftuner.host.function import Function
 from ftuner.host.memory import torch_calls
+from torch import fx
 
 from .histograms import of_symbols
 from .hosts.constants import restart_with_constants

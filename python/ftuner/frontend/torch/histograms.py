@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
+
 import torch
 from torch import fx
 
@@ -62,7 +63,9 @@ def of_symbols(
         argument, dim = name.rsplit(".", 1)
         if argument not in arguments or int(dim) >= arguments[argument].dim():
             known = ", ".join(
-                f"{known}.{dim}" for known, tensor in arguments.items() for dim in range(tensor.dim())
+                f"{known}.{dim}"
+                for known, tensor in arguments.items()
+                for dim in range(tensor.dim())
             )
             warnings.warn(
                 f"histogram of '{name}': a graph has no such size of an argument, but {known or 'none'}",

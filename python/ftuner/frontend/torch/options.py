@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-
 from ftuner import compiler, locations
 
 from . import histograms
@@ -101,7 +100,6 @@ class Options:
         if dynamic is None:
             dynamic = not torch._dynamo.config.assume_static_by_default
         return replace(self, compile=compile, dynamic=dynamic)
-
 
     def without_rows(self) -> Options:
         """For graphs of training, whose reductions stay with PyTorch."""

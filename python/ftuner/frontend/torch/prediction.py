@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sympy
-import torch
-from torch import fx
 
+import torch
 from ftuner.latency import vendor
+from torch import fx
 
 from .graph import layout as lay
 from .graph.hints import hint_of, sizes_of
@@ -56,9 +56,7 @@ class Prediction:
     unknown: int
 
 
-def predict(
-    graph: fx.Graph, kernels: Iterable[Kernel], parts: Sequence[Part]
-) -> Prediction | None:
+def predict(graph: fx.Graph, kernels: Iterable[Kernel], parts: Sequence[Part]) -> Prediction | None:
     """The times of a graph whose `parts` are calls of functions by now, beside its `kernels`.
 
     None without parts, without rates, and where PyTorch expects no size.
@@ -126,9 +124,7 @@ def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
                     yield expression, hint
 
 
-def _sizes_of(
-    part: Part, hints: Mapping[sympy.Symbol, int]
-) -> dict[str, int] | None:
+def _sizes_of(part: Part, hints: Mapping[sympy.Symbol, int]) -> dict[str, int] | None:
     """The sizes of a function, by its names; None where one is not known."""
     imported, sizes = part.imported, {}
     for name in part.function.report.sizes:

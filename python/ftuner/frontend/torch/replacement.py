@@ -10,14 +10,14 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-import torch
-from torch import fx
 from torch._guards import detect_fake_mode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import ftuner
+import torch
 from ftuner.describe import descriptions
 from ftuner.host.function import Function
+from torch import fx
 
 from .capture import note
 from .graph import layout as lay
@@ -79,9 +79,7 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
     plain = launches(kernels_of(graph, host.joins))
     device, emulate = _device_of(graph, options)
     context = Context(options, host, Settings(device, emulate, options.compile))
-    never = {
-        node: reason for node in graph.nodes if (reason := rejection_reason(node)) is not None
-    }
+    never = {node: reason for node in graph.nodes if (reason := rejection_reason(node)) is not None}
     replacements = [Replacement(kind, graph, context) for kind in KINDS]
     replacements[0].reasons.update(never)
     for replacement in replacements:
@@ -102,7 +100,9 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
         for replacement in replacements:
             replacement.count(counts)
         for layer in sorted({*plain, *others, *ours}, key=layer_order):
-            counts.layers.setdefault(layer, Launches()).add(ours[layer], others[layer], plain[layer])
+            counts.layers.setdefault(layer, Launches()).add(
+                ours[layer], others[layer], plain[layer]
+            )
         if prediction is not None:
             counts.ftuner_us += prediction.ftuner_us
             counts.others_us += prediction.others_us
@@ -185,7 +185,9 @@ class Replacement:
             self._note_choice(item, error.choice)
             raise
         self._note_choice(item, choice)
-        return Part(item, built, self.context.settings, None if choice and choice.is_all else choice)
+        return Part(
+            item, built, self.context.settings, None if choice and choice.is_all else choice
+        )
 
     def _note_choice(self, item: ImportedRegion, choice: Choice | None) -> None:
         if choice is not None:

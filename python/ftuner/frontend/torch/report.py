@@ -294,7 +294,9 @@ class Report:
             hints = dict.fromkeys((left.reason, left.hint) for left in self.left if left.hint)
             lines += [f"  to get those left since {reason}: {hint}" for reason, hint in hints]
         if self.rows_left:
-            lines.append(f"left to PyTorch, {len(self.rows_left)} of {self.rows} reductions of rows:")
+            lines.append(
+                f"left to PyTorch, {len(self.rows_left)} of {self.rows} reductions of rows:"
+            )
             lines += _counted(self.rows_left)
         if self.breaks:
             lines.append("not seen, since PyTorch's compiler did not hand it over:")

@@ -50,6 +50,9 @@ def _content(value: Any) -> Hashable:
         try:
             with open(value, "rb") as file:
                 return os.fspath(value), hashlib.sha256(file.read()).hexdigest()
-        except (OSError, ValueError):  # No file: a name, or an error that the compiler has words for.
+        except (
+            OSError,
+            ValueError,
+        ):  # No file: a name, or an error that the compiler has words for.
             return os.fspath(value)
     return type(value).__name__, repr(value)

@@ -76,7 +76,9 @@ class WeightRowFunctions:
         with self._lock:
             known = dict(self._known)
         # Functions of this request that have a range come before the library's.
-        known |= {_key(function, identity): function for function in functions if _has_range(function)}
+        known |= {
+            _key(function, identity): function for function in functions if _has_range(function)
+        }
         chosen = list(functions)
         for position, function in enumerate(functions):
             loop = function.rows_of_weight

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 

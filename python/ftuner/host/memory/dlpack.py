@@ -12,8 +12,9 @@ import copy
 import ctypes
 import math
 import weakref
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Hashable
+from typing import Any
 
 import numpy as np
 
@@ -292,7 +293,9 @@ class DeviceArray:
         return result
 
     @staticmethod
-    def from_memory(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
+    def from_memory(
+        memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int
+    ) -> DeviceArray:
         """An array in the memory of another one, which it keeps, `offset` bytes from its start."""
         result = copy.copy(memory)
         result.element_type = ELEMENT_TYPES[type]

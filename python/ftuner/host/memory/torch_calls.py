@@ -19,10 +19,10 @@ import platform
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Hashable, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import Error
 from .. import native_libraries, runtime
@@ -201,8 +201,9 @@ def _library(builds: bool) -> Path | None:
 
 
 def _load(path: Path) -> Any:
-    import torch
     from torch.utils._python_dispatch import _disable_current_modes
+
+    import torch
 
     loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(path))
     specification = importlib.util.spec_from_loader(_MODULE, loader)

@@ -6,10 +6,12 @@ Imported only when a caller passes a tensor, so that PyTorch is there already.
 from __future__ import annotations
 
 import functools
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any, Hashable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 import torch
 
 from .. import runtime

@@ -27,7 +27,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import model
-from .rows import MOST_EXTENT, MOST_TILE, Devices, MeasurementTable, check_prices, fold_of, read_times
+from .rows import (
+    MOST_EXTENT,
+    MOST_TILE,
+    Devices,
+    MeasurementTable,
+    check_prices,
+    fold_of,
+    read_times,
+)
 from .table import Table
 
 _WHOLE = ("MWG", "NWG", "MDIMC", "NDIMC", "MDIMA", "NDIMB", "VWM", "VWN")

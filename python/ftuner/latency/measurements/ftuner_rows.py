@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from typing import Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,9 @@ class Programs:
     records: npt.NDArray[np.int64]
 
 
-def read_programs(table: Table, devices: Devices) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]], list[Programs]]:
+def read_programs(
+    table: Table, devices: Devices
+) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]], list[Programs]]:
     """The device of each row, its columns that all paths have, and its programs.
 
     Raises `Error` with the line of what is no program.

@@ -25,7 +25,8 @@ from a fit to all rows of nine devices.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -205,9 +206,7 @@ def _layer_norm(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     return rows, part
 
 
-def _scalar(
-    op: str, rows: Array, cols: Array, size: Array
-) -> tuple[Array, Part]:
+def _scalar(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     """vLLM's kernels of 2023."""
     if op == "rope":
         # Pairs of elements: two are loaded with their cosine and sine, and stored in place.
@@ -369,9 +368,7 @@ def _floor(
     return floor
 
 
-def host_shares(
-    floor: Array, device: npt.NDArray[np.int64], op: npt.NDArray[Any]
-) -> Array:
+def host_shares(floor: Array, device: npt.NDArray[np.int64], op: npt.NDArray[Any]) -> Array:
     """Returns the host's share of each launch over the mean of its device's operators, by launch floors.
 
     An operator that allocates more results takes the host longer before its kernel starts, and as much longer
@@ -380,7 +377,10 @@ def host_shares(
     share = np.ones(len(floor))
     for one in sorted(set(device[floor > 0].tolist())):
         own = device == one
-        floors = {name: np.median(floor[own & (op == name) & (floor > 0)]) for name in sorted(set(op[own & (floor > 0)]))}
+        floors = {
+            name: np.median(floor[own & (op == name) & (floor > 0)])
+            for name in sorted(set(op[own & (floor > 0)]))
+        }
         mean = float(np.mean(list(floors.values())))
         for name, value in floors.items():
             share[own & (op == name)] = value / mean
@@ -408,7 +408,14 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     for name, library_name in sorted(set(zip(op, library))):
         some = np.flatnonzero((op == name) & (library == library_name))
         parts.append(
-            launches_of(name, library_name, (rows[some], cols[some]), size[some], devices.figures, device[some])
+            launches_of(
+                name,
+                library_name,
+                (rows[some], cols[some]),
+                size[some],
+                devices.figures,
+                device[some],
+            )
         )
         of_rows[some] = np.arange(begin, begin + len(some))
         begin += len(some)

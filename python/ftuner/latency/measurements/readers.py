@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Callable, Sequence
+from collections.abc import Callable, Sequence
 
 from ...errors import Error
 from . import configuration_rows, ftuner_rows, memory_rows, token_rows, vendor_rows

@@ -6,7 +6,8 @@ import dataclasses
 import os
 import re
 import zlib
-from typing import Any, Iterable, Mapping, Sequence, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,9 +60,7 @@ class Devices:
     @staticmethod
     def _expect_equal(name: str, figures: Any, others: Any) -> None:
         if figures != others:
-            raise Error(
-                f"expected one description of the device '{name}', but got two that differ"
-            )
+            raise Error(f"expected one description of the device '{name}', but got two that differ")
 
     def source(self, name: str, file: str = "") -> str:
         """The device or path that a name in rows of a file stands for."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import lzma
 import io
+import lzma
 import math
 import os
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt

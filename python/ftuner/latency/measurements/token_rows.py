@@ -40,7 +40,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Any, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,14 @@ from ..model import Array, Launches, model
 from .rows import MOST_EXTENT, Devices, MeasurementTable, check_prices, read_folds, read_times
 from .table import Table
 
-COLUMNS = ("dtype or framework", "layout or framework or layer or transpose", "M", "N", "K", "latency_ms or latency_us")
+COLUMNS = (
+    "dtype or framework",
+    "layout or framework or layer or transpose",
+    "M",
+    "N",
+    "K",
+    "latency_ms or latency_us",
+)
 # Published files by columns that they alone have: what their other columns leave out.
 ORIGINS: dict[str, dict[str, str]] = {
     # A table for each serving framework (aiconfigurator).
@@ -368,8 +376,12 @@ def choices_of(
         return np.array(list(values), float)[:, None, None]
 
     y, x = each(one.rows for one in kernels), each(one.columns for one in kernels)
-    less_y = each(_next_smaller(one.rows, (y for y, x in extents if x == one.columns)) for one in kernels)
-    less_x = each(_next_smaller(one.columns, (x for y, x in extents if y == one.rows)) for one in kernels)
+    less_y = each(
+        _next_smaller(one.rows, (y for y, x in extents if x == one.columns)) for one in kernels
+    )
+    less_x = each(
+        _next_smaller(one.columns, (x for y, x in extents if y == one.rows)) for one in kernels
+    )
     blocks_y, blocks_x = np.ceil(m / y), np.ceil(n / x)
     # No smaller tile cuts the product into as many blocks.
     with np.errstate(divide="ignore"):
@@ -467,7 +479,9 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
         launches=launches,
         choices=np.bincount(row, minlength=size),
         microseconds=microseconds,
-        group=np.array([f"vendor {name} {kind_name}".strip() for name, kind_name in zip(dtype, kind)], object),
+        group=np.array(
+            [f"vendor {name} {kind_name}".strip() for name, kind_name in zip(dtype, kind)], object
+        ),
         floor=np.full(size, _HOST_FLOOR if origin in _HOST_ORIGINS else _floor(microseconds)),
         is_host=np.full(size, host is True),
         weight=np.ones(size),

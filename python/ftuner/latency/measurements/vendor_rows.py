@@ -197,9 +197,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table; those whose kernel the model does not describe are left out."""
     device = devices.of(table)
     size = {
-        name: table.numbers(
-            name, 1 if name == "B" else None, whole=True, low=1, high=MOST_EXTENT
-        )
+        name: table.numbers(name, 1 if name == "B" else None, whole=True, low=1, high=MOST_EXTENT)
         for name in "BMNK"
     }
     batch, m, n, k = (size[name] for name in "BMNK")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import os
-from typing import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -55,12 +55,12 @@ def files_of(paths: Sequence[str]) -> list[str]:
             result.append(path)
             continue
         inside = sorted(
-            os.path.join(path, name)
-            for name in os.listdir(path)
-            if name.endswith(ENDINGS)
+            os.path.join(path, name) for name in os.listdir(path) if name.endswith(ENDINGS)
         )
         if not inside:
-            raise Error(f"expected tables of rows or logs in the folder '{path}', but there are none")
+            raise Error(
+                f"expected tables of rows or logs in the folder '{path}', but there are none"
+            )
         result += inside
     return result
 
@@ -158,6 +158,13 @@ def counts(data: Dataset) -> list[dict[str, str | int]]:
         )
     )
     return [
-        dict(source=source, device=device, operator=operator, kind=kind, knowledge=knowledge, rows=rows)
+        dict(
+            source=source,
+            device=device,
+            operator=operator,
+            kind=kind,
+            knowledge=knowledge,
+            rows=rows,
+        )
         for (source, device, operator, kind, knowledge), rows in sorted(found.items())
     ]

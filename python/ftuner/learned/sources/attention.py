@@ -63,12 +63,16 @@ class Attention:
 
     @property
     def blocks(self) -> Numbers:
-        along: Numbers = np.where(self.is_decode, self.kv_heads * self.split, self.heads * self.tiles)
+        along: Numbers = np.where(
+            self.is_decode, self.kv_heads * self.split, self.heads * self.tiles
+        )
         return along * self.batch
 
     def trees(self) -> list[list[ProgramTree]]:
         structure = (self.is_decode, self.split > 1)
-        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe(tree, self[rows], *key))
+        return trees_of(
+            structure, self.blocks, lambda tree, rows, key: _describe(tree, self[rows], *key)
+        )
 
 
 def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
@@ -97,7 +101,9 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
     threads = 32 * _WARPS
     scores_strides: list[Any] = [0, 0, 1, 0, 0, 0]
     scores_strides[axis] = _TILE_KV
-    scores = tree.buffer("scores", "registers", strides=scores_strides, elements=rows * _TILE_KV // threads)
+    scores = tree.buffer(
+        "scores", "registers", strides=scores_strides, elements=rows * _TILE_KV // threads
+    )
     sums = tiled("sums", "registers", True, rows * d // threads)
     one = [0, 0, 0, 0, 0, 0]
     one[axis] = 1
@@ -119,7 +125,9 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
         ]
 
     def copy(name: str, outer: int, extent: Any, source: int, target: int) -> None:
-        with tree.nest(*copy_loops(outer, _D, extent, d, np.where(d % 8 == 0, 8, 1), np.full_like(d, threads))):
+        with tree.nest(
+            *copy_loops(outer, _D, extent, d, np.where(d % 8 == 0, 8, 1), np.full_like(d, threads))
+        ):
             tree.statement(name, reads=[source], writes=[target])
 
     grid = [loop("batch", a.batch, "grid", _BATCH), loop("head", a.kv_heads, "grid", _HEAD)]
@@ -127,7 +135,10 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
     if split:
         grid.append(loop("slice", a.split, "grid", _KV, a.steps * _TILE_KV, True))
     if not decode:
-        grid += [loop("group", group, "grid", _GROUP), loop("queries", a.tiles, "grid", _Q, _TILE_Q)]
+        grid += [
+            loop("group", group, "grid", _GROUP),
+            loop("queries", a.tiles, "grid", _Q, _TILE_Q),
+        ]
     with tree.nest(*grid) as numbers:
         copy("copy queries", axis, rows, queries, query_tile)
         with tree.nest(loop("step", a.steps, "serial", _KV, _TILE_KV, True)):
@@ -137,9 +148,19 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
                 loop("depth", ceil_div(d, 16), "unrolled", _D, 16, True),
                 loop("depth", 16, "vectorized", _D, 1, True),
             ):
-                tree.statement("multiply keys", {"float-multiply-add": 1}, reads=[query_tile, key_tile], updates=[scores])
+                tree.statement(
+                    "multiply keys",
+                    {"float-multiply-add": 1},
+                    reads=[query_tile, key_tile],
+                    updates=[scores],
+                )
             with tree.nest(*outputs(_KV, _TILE_KV)):
-                softmax = {"float-compare": 1.0, "float-math": 1.0, "float-multiply-add": 1.0, "float-add": 1.0}
+                softmax = {
+                    "float-compare": 1.0,
+                    "float-math": 1.0,
+                    "float-multiply-add": 1.0,
+                    "float-add": 1.0,
+                }
                 tree.statement("softmax", softmax, updates=[scores, statistics])
             copy("copy values", _KV, np.full_like(d, _TILE_KV), values, value_tile)
             with tree.nest(
@@ -147,13 +168,24 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
                 loop("depth", _TILE_KV // 16, "unrolled", _KV, 16, True),
                 loop("depth", 16, "vectorized", _KV, 1, True),
             ):
-                tree.statement("multiply values", {"float-multiply-add": 1}, reads=[scores, value_tile], updates=[sums])
+                tree.statement(
+                    "multiply values",
+                    {"float-multiply-add": 1},
+                    reads=[scores, value_tile],
+                    updates=[sums],
+                )
         target, apart = output, {}
         if split:
             target = tree.buffer("slices", strides=of_q, elements=count_q * a.split)
             apart = {target: {numbers[slice_at]: count_q}}
         with tree.nest(*outputs(_D, d)):
-            tree.statement("store", {"float-multiply": 1}, reads=[sums, statistics], writes=[target], apart=apart)
+            tree.statement(
+                "store",
+                {"float-multiply": 1},
+                reads=[sums, statistics],
+                writes=[target],
+                apart=apart,
+            )
     if split:
         partial = tree.buffer("slices", strides=[1, count_q], elements=count_q * a.split)
         merged = tree.buffer("output", bytes=_BYTES, strides=[1, 0], elements=count_q)
@@ -162,7 +194,12 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
             loop("threads", 256, "thread", 0),
             loop("slices", a.split, "serial", 1, 1, True),
         ):
-            tree.statement("merge slices", {"float-multiply-add": 1, "float-math": 1}, reads=[partial], updates=[merged])
+            tree.statement(
+                "merge slices",
+                {"float-multiply-add": 1, "float-math": 1},
+                reads=[partial],
+                updates=[merged],
+            )
 
 
 def _read(table: Table, cards: Cards) -> Found:
@@ -179,7 +216,10 @@ def _read(table: Table, cards: Cards) -> Found:
     q_len = whole("seq" if is_encoder else "q_len")
     kv_len = q_len if is_encoder else whole("kv_len")
     phase = table.choose(
-        "phase", "encoder", {name: name for name in ("prefill", "decode", "encoder")}.get, "prefill or decode"
+        "phase",
+        "encoder",
+        {name: name for name in ("prefill", "decode", "encoder")}.get,
+        "prefill or decode",
     ).astype(str)
     is_decode = phase == "decode"
     batch = whole("batch")
@@ -187,17 +227,28 @@ def _read(table: Table, cards: Cards) -> Found:
     # h100 and a6000 do not (README of the rows).
     blocks = batch * kv_heads
     sms = np.round(2 ** figures[:, 0] - 1).astype(np.int64)[device]
-    may_split = is_decode & ~((np.array("kv_total" in table)) & np.isin(table.text("device"), ("h100", "a6000")))
+    may_split = is_decode & ~(
+        (np.array("kv_total" in table)) & np.isin(table.text("device"), ("h100", "a6000"))
+    )
     split = np.where(may_split, np.clip(sms // blocks, 1, np.maximum(kv_len // _SLICE, 1)), 1)
     microseconds = read_times(table, "latency_us")
     is_fit = microseconds >= _FLOOR
     kernels = Attention(
         batch, heads, kv_heads, whole("head_dim"), q_len, kv_len, is_decode, phase == "prefill", split
     )[is_fit]  # fmt: skip
-    sizes = [kernels.batch, kernels.heads, kernels.kv_heads, kernels.head_dim, kernels.q_len, kernels.kv_len]
+    sizes = [
+        kernels.batch,
+        kernels.heads,
+        kernels.kv_heads,
+        kernels.head_dim,
+        kernels.q_len,
+        kernels.kv_len,
+    ]
     operator = np.array([f"attention-{name}" for name in phase[is_fit]], str)
     fold = read_folds(table, zip(heads, kv_heads, table.text("head_dim"), batch, q_len, kv_len))
-    by = table.text("kernel" if "kernel" in table else "framework", "flash_attention_2")[is_fit].astype(str)
+    by = table.text("kernel" if "kernel" in table else "framework", "flash_attention_2")[
+        is_fit
+    ].astype(str)
     keys = shape_keys(operator, "", *sizes)
     data = Dataset.make(
         kernels.trees(),
@@ -212,10 +263,16 @@ def _read(table: Table, cards: Cards) -> Found:
         knowledge=PROXY,
     )
     short = int((~is_fit).sum())
-    return Found(data, {f"below {_FLOOR:.0f} us, twice the launches of attention": short} if short else {})
+    return Found(
+        data, {f"below {_FLOOR:.0f} us, twice the launches of attention": short} if short else {}
+    )
 
 
 SOURCES = [
-    Source("attention", ("phase", "heads", "kv_heads", "head_dim", "batch", "q_len", "kv_len", "latency_us"), _read),
+    Source(
+        "attention",
+        ("phase", "heads", "kv_heads", "head_dim", "batch", "q_len", "kv_len", "latency_us"),
+        _read,
+    ),
     Source("attention-encoder", ("heads", "head_dim", "batch", "seq", "latency_us"), _read),
 ]

@@ -24,7 +24,9 @@ def _xgemm(table: Table, cards: Cards) -> Found:
     """CLBlast's Xgemm (`configuration_rows`)."""
     every = len(table)
     rows = configuration_rows.read(table, cards.devices, None)
-    c = {name: values.astype(np.int64) for name, values in rows.extra.items() if name != "is_staged"}
+    c = {
+        name: values.astype(np.int64) for name, values in rows.extra.items() if name != "is_staged"
+    }
     data = Dataset.make(
         xgemm_trees(c),
         rows.microseconds,
@@ -39,7 +41,9 @@ def _xgemm(table: Table, cards: Cards) -> Found:
         is_tuned=True,
     )
     repeats = every - len(rows)
-    return Found(data, {"differs from another row in parameters without effect": repeats} if repeats else {})
+    return Found(
+        data, {"differs from another row in parameters without effect": repeats} if repeats else {}
+    )
 
 
 def xgemm_trees(c: dict[str, Numbers]) -> list[list[ProgramTree]]:
@@ -63,9 +67,13 @@ def _describe_xgemm(tree: Tree, c: dict[str, Numbers], staged_a: int, staged_b: 
     tile = [c["MWG"], c["NWG"], c["KWG"]]
     read_a, read_b = a, b
     if staged_a:
-        read_a = tree.buffer("a tile", "shared", strides=[1, 0, c["MWG"]], tile=tile, elements=c["MWG"] * c["KWG"])
+        read_a = tree.buffer(
+            "a tile", "shared", strides=[1, 0, c["MWG"]], tile=tile, elements=c["MWG"] * c["KWG"]
+        )
     if staged_b:
-        read_b = tree.buffer("b tile", "shared", strides=[0, 1, c["NWG"]], tile=tile, elements=c["NWG"] * c["KWG"])
+        read_b = tree.buffer(
+            "b tile", "shared", strides=[0, 1, c["NWG"]], tile=tile, elements=c["NWG"] * c["KWG"]
+        )
     workers = [
         loop("worker", c["MDIMC"], "thread", M, own_m),
         loop("worker", c["NDIMC"], "thread", N, own_n),
@@ -78,7 +86,15 @@ def _describe_xgemm(tree: Tree, c: dict[str, Numbers], staged_a: int, staged_b: 
         loop("element", width_m, "vectorized", M),
     ]
 
-    def copy(name: str, axis: int, along: Numbers, extent: Numbers, width: Numbers, source: int, target: int) -> None:
+    def copy(
+        name: str,
+        axis: int,
+        along: Numbers,
+        extent: Numbers,
+        width: Numbers,
+        source: int,
+        target: int,
+    ) -> None:
         own, rows = extent // along, c["KWG"] * along // threads
         width = np.minimum(width, own)
         with tree.nest(
@@ -108,7 +124,9 @@ def _describe_xgemm(tree: Tree, c: dict[str, Numbers], staged_a: int, staged_b: 
                 loop("k", 2, "unrolled", K, 1, True),
                 *points,
             ):
-                tree.statement("multiply", {"float-multiply-add": 1}, reads=[read_a, read_b], updates=[sums])
+                tree.statement(
+                    "multiply", {"float-multiply-add": 1}, reads=[read_a, read_b], updates=[sums]
+                )
         with tree.nest(*workers, *points):
             tree.statement("store", {"float-multiply-add": 1}, reads=[sums], updates=[output])
 
@@ -116,28 +134,39 @@ def _describe_xgemm(tree: Tree, c: dict[str, Numbers], staged_a: int, staged_b: 
 # Extents of the image convolution's output and of its filter, which lies in constant memory.
 _IMAGE, _FILTER = 4096, 15
 _Y, _X, _FILTER_Y, _FILTER_X = range(4)
-_CONVOLUTION = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")
+_CONVOLUTION = (
+    "block_size_x",
+    "block_size_y",
+    "tile_size_x",
+    "tile_size_y",
+    "read_only",
+    "use_padding",
+    "use_shmem",
+)
 
 
 def _convolution(table: Table, cards: Cards) -> Found:
     """An image convolution of one channel (benchmark_hub's `convolution_milo`)."""
     device, names, figures = cards.of(table)
     c = {
-        name: table.numbers(name, whole=True, low=0 if name[:4] in ("read", "use_") else 1, high=MOST_TILE).astype(
-            np.int64
-        )
+        name: table.numbers(
+            name, whole=True, low=0 if name[:4] in ("read", "use_") else 1, high=MOST_TILE
+        ).astype(np.int64)
         for name in _CONVOLUTION
     }
     microseconds, is_measured = read_measured(table, "time_ms")
     c = {name: values[is_measured] for name, values in c.items()}
-    fold = np.array([fold_of(*row) for row in zip(*(c[name].tolist() for name in _CONVOLUTION))], np.int64)
+    fold = np.array(
+        [fold_of(*row) for row in zip(*(c[name].tolist() for name in _CONVOLUTION))], np.int64
+    )
     data = Dataset.make(
         convolution_trees(c),
         microseconds[is_measured],
         device[is_measured],
         names,
         figures,
-        key=[f"image-convolution {_IMAGE}x{_IMAGE} {_FILTER}x{_FILTER} f32"] * int(is_measured.sum()),
+        key=[f"image-convolution {_IMAGE}x{_IMAGE} {_FILTER}x{_FILTER} f32"]
+        * int(is_measured.sum()),
         fold=fold,
         operator="image-convolution",
         source=stem(table.path),
@@ -161,7 +190,9 @@ def convolution_trees(c: dict[str, Numbers]) -> list[list[ProgramTree]]:
 
 
 def _describe_convolution(tree: Tree, c: dict[str, Numbers], is_staged: int) -> None:
-    by, bx, ty, tx = (c[name] for name in ("block_size_y", "block_size_x", "tile_size_y", "tile_size_x"))
+    by, bx, ty, tx = (
+        c[name] for name in ("block_size_y", "block_size_x", "tile_size_y", "tile_size_x")
+    )
     border = _FILTER - 1
     width = _IMAGE + border
     image = tree.buffer("image", strides=[width, 1, width, 1], elements=width * width)
@@ -188,7 +219,8 @@ def _describe_convolution(tree: Tree, c: dict[str, Numbers], is_staged: int) -> 
     ):
         if is_staged:
             with tree.nest(
-                loop("row", ceil_div(rows, by), "serial", _Y, by), loop("column", ceil_div(columns, bx), "serial", _X, bx)
+                loop("row", ceil_div(rows, by), "serial", _Y, by),
+                loop("column", ceil_div(columns, bx), "serial", _X, bx),
             ):
                 tree.statement("copy image", from_image, reads=[image], writes=[read])
         with tree.nest(*points):

@@ -60,22 +60,32 @@ class Convolutions:
     algorithm: Numbers
 
     def __getitem__(self, rows: Any) -> Convolutions:
-        return Convolutions(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+        return Convolutions(
+            *(getattr(self, field.name)[rows] for field in dataclasses.fields(self))
+        )
 
     @property
     def units(self) -> Numbers:
         """Rows of the product: pixels, or Winograd's tiles of 4 or 16 of them."""
-        pixels_of_tile = np.select([self.algorithm == FUSED, self.algorithm == SEPARATE], [4, 16], 1)
+        pixels_of_tile = np.select(
+            [self.algorithm == FUSED, self.algorithm == SEPARATE], [4, 16], 1
+        )
         units: Numbers = self.batch * ceil_div(self.pixels, pixels_of_tile)
         return units
 
     @property
     def blocks(self) -> Numbers:
-        of_product: Numbers = ceil_div(self.units, self.tile_m) * ceil_div(self.outputs, self.tile_n)
+        of_product: Numbers = ceil_div(self.units, self.tile_m) * ceil_div(
+            self.outputs, self.tile_n
+        )
         return of_product * np.where(self.algorithm == SEPARATE, 36, 1)
 
     def trees(self) -> list[list[ProgramTree]]:
-        return trees_of((self.algorithm,), self.blocks, lambda tree, rows, key: _describe(tree, self[rows], *key))
+        return trees_of(
+            (self.algorithm,),
+            self.blocks,
+            lambda tree, rows, key: _describe(tree, self[rows], *key),
+        )
 
 
 def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
@@ -83,18 +93,28 @@ def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
     of_pixel = {DIRECT: 1, FUSED: 4, SEPARATE: 16}[algorithm]
     matrices = {DIRECT: 1, FUSED: 16, SEPARATE: 36}[algorithm]
     image = tree.buffer(
-        "image", bytes=c.size, strides=[c.stride * of_pixel, 0, c.image, 1, 0, 1], elements=c.batch * k * c.image
+        "image",
+        bytes=c.size,
+        strides=[c.stride * of_pixel, 0, c.image, 1, 0, 1],
+        elements=c.batch * k * c.image,
     )
     weights = tree.buffer(
         "filter", bytes=c.size, strides=[0, k * c.taps, c.taps, 1, 0, 0], elements=n * k * c.taps
     )
     output = tree.buffer(
-        "output", bytes=c.size, strides=[of_pixel, c.pixels, 0, 0, 0, 0], elements=c.batch * n * c.pixels
+        "output",
+        bytes=c.size,
+        strides=[of_pixel, c.pixels, 0, 0, 0, 0],
+        elements=c.batch * n * c.pixels,
     )
     lhs, rhs, target = image, weights, output
     if algorithm == SEPARATE:
-        lhs = tree.buffer("transformed image", strides=[1, 0, m, 0, 0, m * k], elements=matrices * m * k)
-        rhs = tree.buffer("transformed filter", strides=[0, 1, n, 0, 0, n * k], elements=matrices * n * k)
+        lhs = tree.buffer(
+            "transformed image", strides=[1, 0, m, 0, 0, m * k], elements=matrices * m * k
+        )
+        rhs = tree.buffer(
+            "transformed filter", strides=[0, 1, n, 0, 0, n * k], elements=matrices * n * k
+        )
         target = tree.buffer("products", strides=[1, m, 0, 0, 0, m * n], elements=matrices * m * n)
         _transform(tree, "transform image", m * k, matrices, 144.0, image, lhs, c)
         _transform(tree, "transform filter", n * k, matrices, 72.0, weights, rhs, c)
@@ -104,7 +124,10 @@ def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
     own_n = np.clip(sums_of // own_m, 1, c.tile_n)
     inner = matrices if algorithm == FUSED else 1
     sums = tree.buffer(
-        "sums", "registers", strides=[c.tile_n, 1, 0, 0, 0, c.tile_m * c.tile_n], elements=inner * own_m * own_n
+        "sums",
+        "registers",
+        strides=[c.tile_n, 1, 0, 0, 0, c.tile_m * c.tile_n],
+        elements=inner * own_m * own_n,
     )
     tile = [c.tile_m, c.tile_n, _DEPTH, 1, 1, matrices]
     lhs_tile = tree.buffer(
@@ -143,7 +166,12 @@ def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
             with tree.nest(*copy_loops(_IN, _OUT, depth, c.tile_n, one, threads), *within):
                 tree.statement("copy filter", turned, reads=[rhs], writes=[rhs_tile])
             with tree.nest(*workers, loop("k", _DEPTH, "unrolled", _IN, 1, True), *within, *points):
-                tree.statement("multiply", {"float-multiply-add": 1}, reads=[lhs_tile, rhs_tile], updates=[sums])
+                tree.statement(
+                    "multiply",
+                    {"float-multiply-add": 1},
+                    reads=[lhs_tile, rhs_tile],
+                    updates=[sums],
+                )
         with tree.nest(*workers, *within, *points):
             tree.statement("store", turned, reads=[sums], writes=[target])
     if algorithm == SEPARATE:
@@ -151,7 +179,14 @@ def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
 
 
 def _transform(
-    tree: Tree, name: str, tiles: Numbers, matrices: int, additions: float, source: int, target: int, c: Convolutions
+    tree: Tree,
+    name: str,
+    tiles: Numbers,
+    matrices: int,
+    additions: float,
+    source: int,
+    target: int,
+    c: Convolutions,
 ) -> None:
     """A kernel of Winograd's F(4×4, 3×3): a thread for each tile of each channel."""
     with tree.nest(
@@ -176,7 +211,9 @@ def _read(table: Table, cards: Cards) -> Found:
     device, names, figures = cards.of(table)
 
     def whole(column: str, default: int | None = None, low: int = 1) -> Numbers:
-        return table.numbers(column, default, whole=True, low=low, high=MOST_EXTENT).astype(np.int64)
+        return table.numbers(column, default, whole=True, low=low, high=MOST_EXTENT).astype(
+            np.int64
+        )
 
     batch, channels, outputs, height = (whole(column) for column in "BCKH")
     width = whole("W") if "W" in table else height
@@ -188,7 +225,10 @@ def _read(table: Table, cards: Cards) -> Found:
     table.expect("H", (out_h > 0) & (out_w > 0), "an image of at least the filter's size")
     microseconds = read_times(table, "latency_ms")
     dtype = table.choose(
-        "dtype", "f32", {name: name for name in ("f32", "f16", "f16-store")}.get, "f32, f16 or f16-store"
+        "dtype",
+        "f32",
+        {name: name for name in ("f32", "f16", "f16-store")}.get,
+        "f32, f16 or f16-store",
     ).astype(str)
     algorithms = table.text("algorithm").astype(str)
     is_described = np.isin(algorithms, list(_ALGORITHMS))
@@ -217,9 +257,23 @@ def _read(table: Table, cards: Cards) -> Found:
     operator = np.array([f"convolution-{name}" for name in dtype[kept]], str)
     sizes = [
         value[kept]
-        for value in (batch, channels, outputs, height, width, rows_of, columns_of, pad_h, pad_w, stride_h, stride_w)
+        for value in (
+            batch,
+            channels,
+            outputs,
+            height,
+            width,
+            rows_of,
+            columns_of,
+            pad_h,
+            pad_w,
+            stride_h,
+            stride_w,
+        )
     ]
-    fold = read_folds(table, zip(batch, channels, outputs, height, width, rows_of, columns_of, stride_h, stride_w))
+    fold = read_folds(
+        table, zip(batch, channels, outputs, height, width, rows_of, columns_of, stride_h, stride_w)
+    )
     data = Dataset.make(
         kernels.trees(),
         microseconds[kept],

@@ -6,8 +6,8 @@ import copy
 import dataclasses
 import json
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,11 @@ class Cards:
     """
 
     def __init__(
-        self, mapping: Mapping[str, str], only: str | None, files: Sequence[str], tables: Sequence[str]
+        self,
+        mapping: Mapping[str, str],
+        only: str | None,
+        files: Sequence[str],
+        tables: Sequence[str],
     ) -> None:
         self.foreign: dict[str, npt.NDArray[np.float32]] = {}
         own: dict[str, str] = {}
@@ -99,7 +103,11 @@ class Cards:
 
         what = "a built-in device, or one that --map or --device-files explain"
         index = table.choose("device", "", known, what).astype(np.int64)
-        return index, names, np.stack(figures) if figures else np.empty((0, len(device_figures())), np.float32)
+        return (
+            index,
+            names,
+            np.stack(figures) if figures else np.empty((0, len(device_figures())), np.float32),
+        )
 
 
 def _description(path: str) -> tuple[str, npt.NDArray[np.float32] | None]:
@@ -120,7 +128,9 @@ def _description(path: str) -> tuple[str, npt.NDArray[np.float32] | None]:
         raise Error(f"{path}: field 'figures': expected {', '.join(device_figures())}")
     for figure, value in figures.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15:
-            raise Error(f"{path}: field 'figures.{figure}': expected a number of at least 0, but got {value!r}")
+            raise Error(
+                f"{path}: field 'figures.{figure}': expected a number of at least 0, but got {value!r}"
+            )
     return name, device_vector(figures)
 
 
@@ -152,11 +162,15 @@ def pieces(table: Table, rows: int) -> Iterator[Table]:
     for first in range(0, len(table), rows):
         piece = copy.copy(table)
         piece.lines = table.lines[first : first + rows]
-        piece.columns = {name: column[first : first + rows] for name, column in table.columns.items()}
+        piece.columns = {
+            name: column[first : first + rows] for name, column in table.columns.items()
+        }
         yield piece
 
 
-def read_measured(table: Table, column: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def read_measured(
+    table: Table, column: str
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Microseconds of a column of times that may be empty, and where they are not."""
     texts = table.text(column)
     is_measured = np.asarray(texts != "", bool)

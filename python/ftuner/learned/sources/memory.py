@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,8 @@ def elementwise_trees(
         count = elements[some]
         for _ in range(times):
             operands = [
-                tree.buffer(f"input{index}", bytes=size, strides=[0, 1], elements=count) for index in range(inputs)
+                tree.buffer(f"input{index}", bytes=size, strides=[0, 1], elements=count)
+                for index in range(inputs)
             ]
             output = tree.buffer("output", bytes=size, strides=[0, 1], elements=count)
             with tree.nest(
@@ -79,7 +81,11 @@ class MemorySamples:
 
         self.rows, self.cols, self.size = rows, cols, size
         self.threads, self.width = whole(threads), whole(width)
-        self.rows_of_block, self.own_rows, self.is_held = whole(rows_of_block), whole(own_rows), whole(is_held)
+        self.rows_of_block, self.own_rows, self.is_held = (
+            whole(rows_of_block),
+            whole(own_rows),
+            whole(is_held),
+        )
         self.rounds = ceil_div(ceil_div(cols, self.width), self.threads)
 
     @property
@@ -97,7 +103,9 @@ class MemorySamples:
             )  # fmt: skip
             grid = [loop("rows", rows.blocks, "grid", _ROW, rows.rows_of_block)]
             if key[1]:
-                grid.append(loop("row", rows.rows_of_block // rows.own_rows, "thread", _ROW, rows.own_rows))
+                grid.append(
+                    loop("row", rows.rows_of_block // rows.own_rows, "thread", _ROW, rows.own_rows)
+                )
                 grid.append(loop("row", rows.own_rows, "unrolled", _ROW))
             with tree.nest(*grid):
                 describe(Pass(tree, rows, bool(key[0])))
@@ -112,7 +120,14 @@ class Pass:
         self.tree, self.rows, self.is_held = tree, rows, is_held
         self._threads = [loop("thread", rows.threads, "thread", _COLUMN, rows.width, True)]
         self._elements = [
-            loop("round", rows.rounds, "unrolled" if is_held else "serial", _COLUMN, rows.threads * rows.width, True),
+            loop(
+                "round",
+                rows.rounds,
+                "unrolled" if is_held else "serial",
+                _COLUMN,
+                rows.threads * rows.width,
+                True,
+            ),
             loop("element", rows.width, "vectorized", _COLUMN, 1, True),
         ]
 
@@ -129,7 +144,9 @@ class Pass:
 
     def held(self) -> int:
         """Elements of a thread in registers."""
-        return self.tree.buffer("row", "registers", strides=[0, 1], elements=self.rows.rounds * self.rows.width)
+        return self.tree.buffer(
+            "row", "registers", strides=[0, 1], elements=self.rows.rounds * self.rows.width
+        )
 
     def value(self, name: str) -> int:
         """Adds a buffer of registers for the value that a row is reduced to."""
@@ -170,9 +187,16 @@ def softmax_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[ProgramT
             p.each("load", {}, reads=[x], writes=[source])
         p.each("reduce maximum", {"float-compare": 1}, reads=[source], updates=[most])
         p.join("join maximum", {"float-compare": 1}, most)
-        p.each("reduce sum", {"float-math": 1, "float-add": 2}, reads=[source, most], updates=[total])
+        p.each(
+            "reduce sum", {"float-math": 1, "float-add": 2}, reads=[source, most], updates=[total]
+        )
         p.join("join sum", {"float-add": 1}, total)
-        p.each("store", {"float-math": 1, "float-add": 1, "float-divide": 1}, reads=[source, most, total], writes=[y])
+        p.each(
+            "store",
+            {"float-math": 1, "float-add": 1, "float-divide": 1},
+            reads=[source, most, total],
+            writes=[y],
+        )
 
     return kernels.trees(describe)
 
@@ -195,17 +219,27 @@ def layer_norm_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[Progr
     return MemorySamples(rows, cols, size, np.full(len(rows), 128), 4).trees(describe)
 
 
-def rms_norm_trees(rows: Numbers, cols: Numbers, size: int, is_new: bool, adds: bool) -> list[list[ProgramTree]]:
+def rms_norm_trees(
+    rows: Numbers, cols: Numbers, size: int, is_new: bool, adds: bool
+) -> list[list[ProgramTree]]:
     """vLLM's RMS norm: single elements (2023) or vectors of 16 bytes; `adds`: of a sum that it stores."""
     width = 16 // size if is_new else 1
     most = np.where(rows < 256, 1024, 256) if adds else 1024
 
     def describe(p: Pass) -> None:
-        x, y, scale, squares = p.operand("input"), p.operand("output"), p.vector("scale"), p.value("squares")
+        x, y, scale, squares = (
+            p.operand("input"),
+            p.operand("output"),
+            p.vector("scale"),
+            p.value("squares"),
+        )
         if adds:
             residual = p.operand("residual")
             p.each(
-                "add residual", {"float-add": 1, "float-multiply-add": 1}, reads=[x], updates=[residual, squares]
+                "add residual",
+                {"float-add": 1, "float-multiply-add": 1},
+                reads=[x],
+                updates=[residual, squares],
             )
             x = residual
         else:
@@ -235,13 +269,17 @@ def _rope_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[ProgramTre
     def describe(p: Pass) -> None:
         x = p.operand("queries and keys", 2 * p.rows.cols)
         angles = p.operand("cosines and sines")
-        p.each("turn", {"float-multiply": 4, "float-add": 2}, reads=[angles, angles], updates=[x, x])
+        p.each(
+            "turn", {"float-multiply": 4, "float-add": 2}, reads=[angles, angles], updates=[x, x]
+        )
 
     pairs = np.maximum(cols // 2, 1)
     return MemorySamples(rows, pairs, size, np.minimum(pairs, 512)).trees(describe)
 
 
-def operator_trees(op: str, rows: Numbers, cols: Numbers, size: int, is_new: bool) -> list[list[ProgramTree]]:
+def operator_trees(
+    op: str, rows: Numbers, cols: Numbers, size: int, is_new: bool
+) -> list[list[ProgramTree]]:
     """The trees of an operator of `memory_rows.OPERATORS`; `is_new`: of vLLM's kernels of 2026."""
     if op == "softmax":
         return softmax_trees(rows, cols, size)
@@ -285,7 +323,9 @@ def _operators(table: Table, cards: Cards) -> Found:
     trees: list[list[ProgramTree]] = [[] for _ in range(len(rows))]
     for op, bytes, late in sorted(set(zip(operator.tolist(), size.tolist(), is_new.tolist()))):
         some = np.flatnonzero((operator == op) & (size == bytes) & (is_new == late))
-        for row, tree in zip(some.tolist(), operator_trees(op, extents[0][some], extents[1][some], bytes, late)):
+        for row, tree in zip(
+            some.tolist(), operator_trees(op, extents[0][some], extents[1][some], bytes, late)
+        ):
             trees[row] = tree
     types = np.where(size == 4, "f32", "f16")
     named = np.array([f"{op}-{type}" for op, type in zip(operator.tolist(), types.tolist())], str)

@@ -36,7 +36,9 @@ _ELEMENTWISE = {
     "masked_fill_": "where",
     "contiguous": "copy",
 }
-_LINEAR = re.compile(r"\.(query|key|value|dense|q_proj|k_proj|v_proj|out_proj|fc1|fc2)$|^(lm_head|classifier|addmm)$")
+_LINEAR = re.compile(
+    r"\.(query|key|value|dense|q_proj|k_proj|v_proj|out_proj|fc1|fc2)$|^(lm_head|classifier|addmm)$"
+)
 _NORM = re.compile(r"layer_?norm$|\.ln_(1|2|f)$", re.IGNORECASE)
 
 
@@ -44,11 +46,22 @@ def _shapes(table: Table, row: int) -> tuple[list[Shape], Shape]:
     """Shapes of the inputs and of the output."""
     try:
         inputs = json.loads(table.text("input_shapes")[row])
-        output = json.loads(re.sub(r",?\s*\)$", "]", table.text("output_shape")[row].replace("(", "[")))
-        shapes = [tuple(int(size) for size in shape) for shape in inputs], tuple(int(size) for size in output)
+        output = json.loads(
+            re.sub(r",?\s*\)$", "]", table.text("output_shape")[row].replace("(", "["))
+        )
+        shapes = (
+            [tuple(int(size) for size in shape) for shape in inputs],
+            tuple(int(size) for size in output),
+        )
     except (ValueError, TypeError) as error:
-        raise table.error(row, "columns 'input_shapes', 'output_shape': expected lists of whole numbers") from error
-    if not shapes[0] or not all(size > 0 for shape in (*shapes[0], shapes[1]) for size in shape) or not shapes[1]:
+        raise table.error(
+            row, "columns 'input_shapes', 'output_shape': expected lists of whole numbers"
+        ) from error
+    if (
+        not shapes[0]
+        or not all(size > 0 for shape in (*shapes[0], shapes[1]) for size in shape)
+        or not shapes[1]
+    ):
         raise table.error(row, "columns 'input_shapes', 'output_shape': expected positive sizes")
     return shapes
 
@@ -88,7 +101,12 @@ def _read(table: Table, cards: Cards) -> Found:
             sizes = np.array([_product(kind, *shapes[row]) for row in some], np.int64).T
             is_linear = np.full(len(some), kind == "linear")
             made, predicted[some] = taken_for(
-                cards.devices.sources[index], "f32", tuple(sizes), is_linear, ~is_linear & False, is_linear
+                cards.devices.sources[index],
+                "f32",
+                tuple(sizes),
+                is_linear,
+                ~is_linear & False,
+                is_linear,
             )
             trees.update(zip(some, made))
     for row in kept.tolist():
@@ -108,7 +126,9 @@ def _read(table: Table, cards: Cards) -> Found:
             operations = memory.ELEMENTWISE[_ELEMENTWISE.get(op[row], "gelu")]
             # A number or a vector that all elements share is no tensor to read.
             large = sum(np.prod(shape) * 2 > np.prod(output) for shape in inputs)
-            (trees[row],) = memory.elementwise_trees(operations, max(int(large), 1), extents[0] * extents[1], 4)
+            (trees[row],) = memory.elementwise_trees(
+                operations, max(int(large), 1), extents[0] * extents[1], 4
+            )
             # An operator that the latency model knows, with as many tensors.
             name = _ELEMENTWISE.get(op[row], "gelu")
             if memory_rows.OPERATORS.get(name) == large + 1:
@@ -125,7 +145,8 @@ def _read(table: Table, cards: Cards) -> Found:
         return "; ".join("x".join(map(str, shape)) for shape in operands)
 
     keys = [
-        f"{name} {text(shapes[row][1])} of {text(*shapes[row][0])}" for name, row in zip(names, kept.tolist())
+        f"{name} {text(shapes[row][1])} of {text(*shapes[row][0])}"
+        for name, row in zip(names, kept.tolist())
     ]
     data = Dataset.make(
         [trees[row] for row in kept.tolist()],
@@ -137,7 +158,10 @@ def _read(table: Table, cards: Cards) -> Found:
         fold=np.array([fold_of(key) for key in keys], np.int64),
         predicted=predicted[kept],
         operator=np.array(
-            [name if kind in ("linear", "bmm") else f"{name}-f32" for name, kind in zip(names, kinds[kept].tolist())],
+            [
+                name if kind in ("linear", "bmm") else f"{name}-f32"
+                for name, kind in zip(names, kinds[kept].tolist())
+            ],
             str,
         ),
         source=stem(table.path),
@@ -156,8 +180,12 @@ def _predict(op: str, extents: tuple[Numbers, Numbers], cards: Cards, device: in
     """Microseconds of an operator of `memory_rows` in f32 on a device, by its number."""
     sizes = extents[0].astype(float), extents[1].astype(float)
     figures = [cards.devices.figures[device]]
-    launches = memory_rows.launches_of(op, "2023", sizes, np.array([4.0]), figures, np.zeros(1, np.int64))
-    return float(model().predict(launches, model().default_calibration(cards.devices.sources[device]))[0])
+    launches = memory_rows.launches_of(
+        op, "2023", sizes, np.array([4.0]), figures, np.zeros(1, np.int64)
+    )
+    return float(
+        model().predict(launches, model().default_calibration(cards.devices.sources[device]))[0]
+    )
 
 
 def _product(kind: str, inputs: list[Shape], output: Shape) -> tuple[int, int, int, int]:
@@ -182,5 +210,9 @@ def _whole(table: Table, cards: Cards) -> Found:
 
 SOURCES = [
     Source("model-operators", ("model", "op", "input_shapes", "output_shape", "latency_us"), _read),
-    Source("whole-models", ("framework", "dtype", "batch", "seq", "implementation", "latency_ms"), _whole),
+    Source(
+        "whole-models",
+        ("framework", "dtype", "batch", "seq", "implementation", "latency_ms"),
+        _whole,
+    ),
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,13 @@ from ...describe import descriptions
 from ...latency import vendor
 from ...latency.fit import fit_timing
 from ...latency.measurements import token_rows, vendor_rows
-from ...latency.measurements.rows import MOST_EXTENT, MeasurementTable, read_folds, read_times, rows_of
+from ...latency.measurements.rows import (
+    MOST_EXTENT,
+    MeasurementTable,
+    read_folds,
+    read_times,
+    rows_of,
+)
 from ...latency.measurements.table import Table
 from ...latency.measurements.vendor_rows import STEP, FmaKernels
 from ...latency.model import Array, Launches, ProgramTree, model
@@ -46,9 +53,16 @@ def _vendor(table: Table, cards: Cards) -> Found:
     rows = rows[is_fit]
     sizes = [rows.extra[name].astype(np.int64) for name in "BMNK"]
     operator = rows.extra["op"].astype(str)
-    kernels = FmaKernels(**{field.name: rows.extra[field.name] for field in dataclasses.fields(FmaKernels)})
+    kernels = FmaKernels(
+        **{field.name: rows.extra[field.name] for field in dataclasses.fields(FmaKernels)}
+    )
     products = fma_products(
-        kernels, sizes, kernels.layout == "tn", np.zeros(len(rows), bool), operator == "linear", operator == "bmm"
+        kernels,
+        sizes,
+        kernels.layout == "tn",
+        np.zeros(len(rows), bool),
+        operator == "linear",
+        operator == "bmm",
     )
     data = Dataset.make(
         products.trees(),
@@ -78,7 +92,9 @@ def fma_products(
     def along(first: Any, second: Any) -> tuple[Numbers, Numbers]:
         """Along M and N: a name's first extent lies along N in column-major kernels."""
         is_row_major = np.asarray(kernels.is_row_major, bool)
-        return whole(np.where(is_row_major, first, second)), whole(np.where(is_row_major, second, first))
+        return whole(np.where(is_row_major, first, second)), whole(
+            np.where(is_row_major, second, first)
+        )
 
     batch, m, n, k = sizes
     tile_m, tile_n = along(kernels.tile_m, kernels.tile_n)
@@ -138,7 +154,10 @@ def _tokens_of(table: Table, cards: Cards) -> Dataset:
         chosen = rows[some]
         predicted[some] = chosen.predict(constants)
         kernels = tensor_kernels(
-            chosen.fastest(constants), (chosen.extra["M"], chosen.extra["N"], chosen.extra["K"]), name, chosen.extra["library"] == "2026"
+            chosen.fastest(constants),
+            (chosen.extra["M"], chosen.extra["N"], chosen.extra["K"]),
+            name,
+            chosen.extra["library"] == "2026",
         )
         for row, tree in zip(some.tolist(), kernels.trees()):
             trees[row] = tree
@@ -196,7 +215,9 @@ def tensor_kernels(
     )
 
 
-def shape_keys(operator: npt.NDArray[np.str_], type: str, *sizes: npt.NDArray[np.int64]) -> list[str]:
+def shape_keys(
+    operator: npt.NDArray[np.str_], type: str, *sizes: npt.NDArray[np.int64]
+) -> list[str]:
     """Names of tasks, e.g. "linear 1x512x1024x768 f32"."""
     return [
         f"{name} {'x'.join(map(str, shape))} {type}".rstrip()
@@ -227,7 +248,9 @@ def taken_for(
     if dtype == "f16":
         return tensor_kernels(launches[first], (m, n, k), dtype, False, sizes[0]).trees(), predicted
     element_bytes = 4 if dtype == "f32" else 2
-    kernels = fma_products(rows_of(fma, first), sizes, rhs_k, lhs_m, is_linear, sizes[0] > 1, element_bytes)
+    kernels = fma_products(
+        rows_of(fma, first), sizes, rhs_k, lhs_m, is_linear, sizes[0] > 1, element_bytes
+    )
     return kernels.trees(), predicted if dtype == "f32" else np.full(size, np.nan)
 
 
@@ -280,5 +303,10 @@ def _is_tokens(table: Table) -> bool:
 SOURCES = [
     Source("vendor-tensor", ("M", "N", "K", "latency_us"), _tokens, accepts=_is_tokens),
     Source("vendor-products", ("M", "N", "K", "dtype", "transpose", "latency_ms"), _deepbench),
-    Source("vendor-f32", ("kernel", "M", "N", "K", "tile_m", "tile_n", "latency_ms"), _vendor, needs_all=True),
+    Source(
+        "vendor-f32",
+        ("kernel", "M", "N", "K", "tile_m", "tile_n", "latency_ms"),
+        _vendor,
+        needs_all=True,
+    ),
 ]

@@ -6,7 +6,8 @@ import gzip
 import json
 import lzma
 import re
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,11 +45,15 @@ def _rows(table: Table, cards: Cards) -> Found:
 
 def _lines(path: str) -> list[str]:
     try:
-        opener: Any = gzip.open if path.endswith(".gz") else lzma.open if path.endswith(".xz") else open
+        opener: Any = (
+            gzip.open if path.endswith(".gz") else lzma.open if path.endswith(".xz") else open
+        )
         with opener(path, "rt", encoding="utf-8") as file:
             return str(file.read()).split("\n")
     except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
-        raise Error(f"cannot read the log '{path}': {getattr(error, 'strerror', None) or error}") from error
+        raise Error(
+            f"cannot read the log '{path}': {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def _product(workload: str) -> tuple[str, bool, bool, bool] | None:
@@ -74,7 +79,9 @@ def _product(workload: str) -> tuple[str, bool, bool, bool] | None:
 def _whole(value: Any, what: str, low: int = 0, high: int = MOST_EXTENT) -> int:
     """A number of a line. Raises ValueError for others."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"expected a whole number from {low} to {high} as {what}, but got {value!r}")
+        raise ValueError(
+            f"expected a whole number from {low} to {high} as {what}, but got {value!r}"
+        )
     return value
 
 
@@ -85,9 +92,14 @@ def _of_type(line: Mapping[str, Any], name: str, kind: type, what: str) -> Any:
     return line[name]
 
 
-def _record(line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]) -> tuple[str, dict[str, int]]:
+def _record(
+    line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]
+) -> tuple[str, dict[str, int]]:
     """The codegen path of a family and the fields of its program. Raises ValueError or KeyError."""
-    family, shape = _of_type(line, "family", dict, "an object"), _of_type(line, "shape", list, "a list")
+    family, shape = (
+        _of_type(line, "family", dict, "an object"),
+        _of_type(line, "shape", list, "a list"),
+    )
     path = _of_type(family, "path", str, "a text")
     if path not in model().paths:
         raise ValueError(f"unknown codegen path {path!r}")
@@ -98,7 +110,10 @@ def _record(line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]) 
     schedule = _of_type(family, "schedule", dict, "an object")
     for name, value in schedule.items():
         _whole(value, f"'schedule.{name}'")
-    tiles = [_of_type(ukernel, "block_tile", list, "a list") for ukernel in _of_type(family, "ukernels", list, "a list")]
+    tiles = [
+        _of_type(ukernel, "block_tile", list, "a list")
+        for ukernel in _of_type(family, "ukernels", list, "a list")
+    ]
     for extent in (extent for tile in tiles for extent in tile):
         _whole(extent, "an extent of 'block_tile'", 1)
     if not 1 <= len(tiles) <= 2 or any(len(tile) != len(shape) for tile in tiles):
@@ -119,7 +134,10 @@ def _record(line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]) 
         reduce_split=_whole(family.get("reduce_split", 1), "'reduce_split'"), type=types[dtype],
     )  # fmt: skip
     fields = {**model().program_defaults(path), **schedule}
-    return path, {**record, **{name: fields[name] for name in model().program_fields(path) if name not in record}}
+    return path, {
+        **record,
+        **{name: fields[name] for name in model().program_fields(path) if name not in record},
+    }
 
 
 def read_log(path: str, cards: Cards) -> Found:
@@ -138,7 +156,9 @@ def read_log(path: str, cards: Cards) -> Found:
             if microseconds is None:
                 left_out["no time"] += 1
                 continue
-            is_number = isinstance(microseconds, (int, float)) and not isinstance(microseconds, bool)
+            is_number = isinstance(microseconds, (int, float)) and not isinstance(
+                microseconds, bool
+            )
             if not is_number or not LEAST_TIME <= microseconds <= MOST_TIME:
                 raise ValueError(f"expected a time as 'microseconds', but got {microseconds!r}")
             product = _product(_of_type(line, "workload", str, "a text"))
@@ -169,7 +189,10 @@ def read_log(path: str, cards: Cards) -> Found:
         raise Error(f"{path}: expected products that were timed, but there are none")
     devices = np.array([cards.devices.index(row[1]) for row in rows], np.int64)
     trees, predicted = described(
-        [(cards.devices.sources[index], row[2], row[4]) for index, row in zip(devices.tolist(), rows)],
+        [
+            (cards.devices.sources[index], row[2], row[4])
+            for index, row in zip(devices.tolist(), rows)
+        ],
         [f"{path}:{row[0]}" for row in rows],
     )
     records = [row[4] for row in rows]
@@ -181,7 +204,12 @@ def read_log(path: str, cards: Cards) -> Found:
             cards.devices.names,
             vectors(cards.devices),
             key=program_keys(records),
-            fold=np.array([fold_of(*(record[name] for name in ("batch", "m", "n", "k"))) for record in records]),
+            fold=np.array(
+                [
+                    fold_of(*(record[name] for name in ("batch", "m", "n", "k")))
+                    for record in records
+                ]
+            ),
             predicted=predicted,
             operator=np.array([f"product-{row[7]}" for row in rows], str),
             source=stem(path),
@@ -217,7 +245,9 @@ def described(
     return trees, predicted
 
 
-def _latency(device: str, parts: npt.NDArray[np.float64], grids: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _latency(
+    device: str, parts: npt.NDArray[np.float64], grids: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
     figures = np.array([[*model().device(device)[1].values()]])
     launches = Launches(figures, np.zeros(len(grids), np.int64), parts, grids)
     return model().predict(launches, model().default_calibration(device))
@@ -261,10 +291,18 @@ def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dat
             extents = np.where(random.random(3) < 0.5, np.maximum(extents // 64, 1) * 64, extents)
             m, n, k = (int(extent) for extent in extents)
             record = dict.fromkeys(fields, 0) | model().program_defaults(path)
-            record |= dict(batch=1, m=m, n=n, k=k, transpose_rhs=int(random.integers(2)), type=types[dtype])
-            record |= {name: int(random.choice(values)) for name, values in _DRAWN.items() if name in fields}
+            record |= dict(
+                batch=1, m=m, n=n, k=k, transpose_rhs=int(random.integers(2)), type=types[dtype]
+            )
+            record |= {
+                name: int(random.choice(values))
+                for name, values in _DRAWN.items()
+                if name in fields
+            }
             try:
-                model().programs(source, path, np.array([[record[name] for name in fields]], np.int64))
+                model().programs(
+                    source, path, np.array([[record[name] for name in fields]], np.int64)
+                )
             except Error:
                 continue  # No program of the path: the next one is drawn.
             programs.append((source, path, record))
@@ -273,7 +311,9 @@ def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dat
         else:
             paths[index].remove(path)
             if not paths[index]:
-                raise Error(f"expected programs for the device '{cards.devices.names[index]}', but found none")
+                raise Error(
+                    f"expected programs for the device '{cards.devices.names[index]}', but found none"
+                )
     trees, predicted = described(programs, [f"synthetic row {row}" for row in range(len(programs))])
     records = [record for _, _, record in programs]
     return Dataset.make(
@@ -283,9 +323,13 @@ def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dat
         cards.devices.names,
         vectors(cards.devices),
         key=program_keys(records),
-        fold=np.array([fold_of(*(record[name] for name in ("batch", "m", "n", "k"))) for record in records]),
+        fold=np.array(
+            [fold_of(*(record[name] for name in ("batch", "m", "n", "k"))) for record in records]
+        ),
         predicted=predicted,
-        operator=np.array([f"product-{model().program_types[record['type']]}" for record in records], str),
+        operator=np.array(
+            [f"product-{model().program_types[record['type']]}" for record in records], str
+        ),
         source="synthetic",
         kind=SYNTHETIC,
         is_tuned=True,

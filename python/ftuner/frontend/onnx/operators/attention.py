@@ -34,11 +34,14 @@ def attention(e: Emitter, n: Node) -> list[Value]:
     e.check_equal(key.dims[3], query.dims[3], "expected keys of as many channels as queries")
     key = e.retype(key, [query.dims[0], *key.dims[1:3], query.dims[3]])
     heads, group = query.dims[1], query.dims[1] // key.dims[1]
-    e.check_equal(group * key.dims[1], heads, "expected a multiple of its heads of keys as heads of queries")
+    e.check_equal(
+        group * key.dims[1], heads, "expected a multiple of its heads of keys as heads of queries"
+    )
     scores = _scores(e, n, query, key, group)
     raw = capped = scores
     softcap = n.attr("softcap", 0.0)
     if softcap:
+
         def cap(b: Body, a: Scalar) -> Scalar:
             limit = b.like(softcap, a)
             return b.mul(b.unary("tanh", b.div(a, limit)), limit)

@@ -60,9 +60,7 @@ def gather(e: Emitter, n: Node) -> Value:
 
     access = [*range(axis, axis + indices.rank)]
     e.use(indices)
-    (result,) = e.generic(
-        dims, [(indices, access)], [(x.kind, range(len(dims)), None)], body
-    )
+    (result,) = e.generic(dims, [(indices, access)], [(x.kind, range(len(dims)), None)], body)
     return result
 
 
@@ -100,7 +98,9 @@ def gather_nd(e: Emitter, n: Node) -> Value:
     if not isinstance(count, int):
         raise n.refuse("the size of its last dimension of indices is not known", "declare it")
     for dim in range(batch):
-        e.check_equal(indices.dims[dim], x.dims[dim], f"expected equal sizes of batch dimension {dim}")
+        e.check_equal(
+            indices.dims[dim], x.dims[dim], f"expected equal sizes of batch dimension {dim}"
+        )
     places = [*indices.dims[:-1]]
     dims = [*places, *x.dims[batch + count :]]
     for value in (x, indices):
@@ -180,13 +180,16 @@ def split(e: Emitter, n: Node) -> list[Value]:
         given = [part] * (count - 1) + [size - part * (count - 1)]
         if n.version >= 18 and not isinstance(size, int):
             given = [
-                arithmetic.maximum(arithmetic.minimum(part, size - part * i), 0) for i in range(count)
+                arithmetic.maximum(arithmetic.minimum(part, size - part * i), 0)
+                for i in range(count)
             ]
     else:
         total: Size = 0
         for part in given:
             total = total + part
-        e.check_equal(total, size, f"expected parts that have the size of dimension {axis} together")
+        e.check_equal(
+            total, size, f"expected parts that have the size of dimension {axis} together"
+        )
     results = []
     offset: Size = 0
     for part in given:
@@ -214,7 +217,9 @@ def tile(e: Emitter, n: Node) -> Value:
     else:
         repeats = n.numbers(1)
     if len(repeats) != x.rank:
-        raise n.refuse(f"it has {len(repeats)} repeats for {x.rank} dimensions", "give it one of each")
+        raise n.refuse(
+            f"it has {len(repeats)} repeats for {x.rank} dimensions", "give it one of each"
+        )
     # Each dimension that is repeated gets one before it, of the repeats.
     wide, flat, access = [], [], []
     for size, repeat in zip(x.dims, repeats):

@@ -75,7 +75,9 @@ def parameter_of(e: Emitter, n: Node, index: int) -> Value | None:
     first = x.rank - value.rank
     what = f"expected input {index} to have"
     if first < 0:
-        raise n.refuse(f"{what} at most {x.rank} dimensions, but got {value.rank}", "give it operands that fit")
+        raise n.refuse(
+            f"{what} at most {x.rank} dimensions, but got {value.rank}", "give it operands that fit"
+        )
     for dim, size in enumerate(value.dims):
         if size != 1:
             whole = f"{what} as many elements in dimension {dim} as input 0 has in dimension {first + dim}"
@@ -84,7 +86,9 @@ def parameter_of(e: Emitter, n: Node, index: int) -> Value | None:
     return e.retype(value, own)
 
 
-def scaled_as(e: Emitter, result: Value, kind: int, scale: Value | None, bias: Value | None) -> Value:
+def scaled_as(
+    e: Emitter, result: Value, kind: int, scale: Value | None, bias: Value | None
+) -> Value:
     """Elements that are rounded to `kind` before they are scaled and shifted, and again afterwards."""
     wide = sums_kind(kind)
     return e.cast(scaled(e, e.cast(e.cast(result, kind), wide), scale, bias), kind)
@@ -99,7 +103,11 @@ def layer_normalization(e: Emitter, n: Node) -> list[Value]:
     scale, bias = parameter_of(e, n, 1), parameter_of(e, n, 2)
     wide = e.cast(x, sums_kind(stash))
     result, mean, factor = normalized(e, wide, axes, n.attr("epsilon", 1e-5))
-    results = [scaled_as(e, result, x.kind, scale, bias), e.cast(mean, stash), e.cast(factor, stash)]
+    results = [
+        scaled_as(e, result, x.kind, scale, bias),
+        e.cast(mean, stash),
+        e.cast(factor, stash),
+    ]
     return results[: max(1, len(n.outputs))]
 
 
@@ -122,11 +130,11 @@ def of_channels(e: Emitter, value: Value, rank: int) -> Value:
 def instance_normalization(e: Emitter, n: Node) -> Value:
     x, scale, bias = operands(n)
     for number, value in enumerate((scale, bias), 1):
-        e.check_equal(value.dims[0], x.dims[1], f"expected input {number} to have one number a channel")
+        e.check_equal(
+            value.dims[0], x.dims[1], f"expected input {number} to have one number a channel"
+        )
     kind = sums_kind(x.kind)
-    result, _, _ = normalized(
-        e, e.cast(x, kind), [*range(2, x.rank)], n.attr("epsilon", 1e-5)
-    )
+    result, _, _ = normalized(e, e.cast(x, kind), [*range(2, x.rank)], n.attr("epsilon", 1e-5))
     scale, bias = (of_channels(e, value, x.rank) for value in (scale, bias))
     return e.cast(scaled(e, result, scale, bias), x.kind)
 
@@ -160,7 +168,9 @@ def group_normalization(e: Emitter, n: Node) -> Value:
 def batch_normalization(e: Emitter, n: Node) -> list[Value]:
     """Normalizes by given statistics; in training, by statistics of the batch, which are results too."""
     x, scale, bias, mean, variance = operands(n)
-    training = n.attr("training_mode", 0) if n.version >= 14 else not n.attr("is_test", n.version >= 7)
+    training = (
+        n.attr("training_mode", 0) if n.version >= 14 else not n.attr("is_test", n.version >= 7)
+    )
     if n.attr("spatial", 1) == 0:
         raise n.refuse("its statistics are of each place (spatial is 0)", "set spatial to 1")
     epsilon = n.attr("epsilon", 1e-5)
@@ -170,7 +180,9 @@ def batch_normalization(e: Emitter, n: Node) -> list[Value]:
     wide = e.cast(x, kind)
     if training:
         if n.version < 14:
-            raise n.refuse("it is in training mode", "export the model for inference (model.eval())")
+            raise n.refuse(
+                "it is in training mode", "export the model for inference (model.eval())"
+            )
         axes = [axis for axis in range(x.rank) if axis != 1]
         _, own_mean, _ = normalized(e, wide, axes, epsilon)
         centered = e.pointwise(kind, [wide, own_mean], lambda b, a, m: b.sub(a, m))

@@ -184,7 +184,9 @@ def shrink(e: Emitter, n: Node) -> Value:
         body = of_widened(lambda b, a: _shrink(b, a, bias, lambd))
         return e.pointwise(x.kind, [x], body)
     kind = TensorProto.DOUBLE
-    return e.pointwise(x.kind, [x], lambda b, a: b.cast(_shrink(b, b.cast(a, kind), bias, lambd), x.kind))
+    return e.pointwise(
+        x.kind, [x], lambda b, a: b.cast(_shrink(b, b.cast(a, kind), bias, lambd), x.kind)
+    )
 
 
 @lowers("Gelu")
@@ -359,7 +361,9 @@ def power(e: Emitter, n: Node) -> Value:
         number = float(known.reshape(-1)[0])
         short = _POWERS.get(number)
         if short is not None:
-            return e.pointwise(kind, [base], of_widened(short), e.broadcast_dims([base.dims, exponent.dims]))
+            return e.pointwise(
+                kind, [base], of_widened(short), e.broadcast_dims([base.dims, exponent.dims])
+            )
     between = TensorProto.DOUBLE if kind == TensorProto.DOUBLE or kind not in FLOATS else F32
 
     def body(b: Body, x: Scalar, y: Scalar) -> Scalar:

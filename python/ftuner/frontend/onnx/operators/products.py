@@ -35,7 +35,9 @@ def gemm(e: Emitter, n: Node) -> Value:
     if not n.attr("transA", 0):
         product = dequantized_product(e, a, b, is_transposed, alpha)
     if product is None:
-        product = _scaled(e, _gemm_product(e, a, b, bool(n.attr("transA", 0)), is_transposed), alpha)
+        product = _scaled(
+            e, _gemm_product(e, a, b, bool(n.attr("transA", 0)), is_transposed), alpha
+        )
     if addend is not None and beta != 0:
         kind = product.kind
         addend = _scaled(e, e.cast(addend, kind), beta)
@@ -48,7 +50,11 @@ def _scaled(e: Emitter, x: Value, factor: float) -> Value:
         return x
     if not x.is_float:
         double = TensorProto.DOUBLE
-        return e.pointwise(x.kind, [x], lambda b, a: b.cast(b.mul(b.cast(a, double), b.const(factor, double)), x.kind))
+        return e.pointwise(
+            x.kind,
+            [x],
+            lambda b, a: b.cast(b.mul(b.cast(a, double), b.const(factor, double)), x.kind),
+        )
     return e.pointwise(x.kind, [x], lambda b, a: b.mul(a, b.like(factor, a)))
 
 
@@ -101,7 +107,8 @@ def _equation(n: Node, values: Sequence[Value]) -> tuple[list[str], str]:
     terms = left.split(",")
     if len(terms) != len(values):
         raise n.refuse(
-            f"its equation has {len(terms)} operands, but it has {len(values)}", "give it one of each"
+            f"its equation has {len(terms)} operands, but it has {len(values)}",
+            "give it one of each",
         )
     hidden = max(value.rank - len(term.replace("...", "")) for value, term in zip(values, terms))
     dots = "".join(chr(0x391 + i) for i in range(max(hidden, 0)))
@@ -110,7 +117,8 @@ def _equation(n: Node, values: Sequence[Value]) -> tuple[list[str], str]:
         own = value.rank - len(term.replace("...", ""))
         if own < 0 or (own and "..." not in term):
             raise n.refuse(
-                f"its equation has other dimensions than an operand of {value.rank}", "write it anew"
+                f"its equation has other dimensions than an operand of {value.rank}",
+                "write it anew",
             )
         full.append(term.replace("...", dots[len(dots) - own :]))
     if arrow:
@@ -133,7 +141,9 @@ def _diagonal(e: Emitter, value: Value, letters: str) -> tuple[Value, str]:
         dims.append(same[0])
     e.use(value)
     return (
-        e.compute(dims, value.kind, lambda b, *at: b.extract(value, [at[own.index(c)] for c in letters])),
+        e.compute(
+            dims, value.kind, lambda b, *at: b.extract(value, [at[own.index(c)] for c in letters])
+        ),
         own,
     )
 
@@ -169,4 +179,3 @@ def _arranged(e: Emitter, value: Value, letters: str, result: str) -> Value:
         value = total(e, value, dropped, keepdims=False)
         letters = "".join(letter for letter in letters if letter in result)
     return e.transpose(value, [letters.index(letter) for letter in result])
-

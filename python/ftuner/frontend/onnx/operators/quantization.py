@@ -31,7 +31,9 @@ def _of_axis(e: Emitter, n: Node, value: Value, x: Value) -> Value:
     if value.rank != 1:
         raise n.refuse("its scale has several dimensions", "give it one for the tensor or an axis")
     axis = n.attr("axis", 1) % max(x.rank, 1)
-    e.check_equal(value.dims[0], x.dims[axis], f"expected a scale for each place of dimension {axis}")
+    e.check_equal(
+        value.dims[0], x.dims[axis], f"expected a scale for each place of dimension {axis}"
+    )
     return e.reshape(value, [x.dims[axis], *[1] * (x.rank - 1 - axis)])
 
 
@@ -80,7 +82,9 @@ def dequantize(e: Emitter, n: Node) -> Value:
     x, scale, point = n.inputs[0], n.inputs[1], n.input(2)
     assert x is not None and scale is not None
     if x.kind not in _INTEGERS:
-        raise n.refuse("its elements are not integers of 8, 16 or 32 bits", "quantize to integers of 8 bits")
+        raise n.refuse(
+            "its elements are not integers of 8, 16 or 32 bits", "quantize to integers of 8 bits"
+        )
     kind = n.attr("output_dtype", 0) or scale.kind
     values = [x, _of_axis(e, n, scale, x)]
     if point is not None and not (point.array is not None and not point.array.any()):

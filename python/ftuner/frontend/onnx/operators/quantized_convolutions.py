@@ -58,9 +58,13 @@ def qlinear_conv(e: Emitter, n: Node) -> Value:
     bias = n.input(8)
     if bias is not None:
         found = e.call("Add", found, of_channels(bias))
-    scale = e.call("Div", e.call("Mul", e.reshape(x_scale, []), of_channels(w_scale)), e.reshape(y_scale, []))
+    scale = e.call(
+        "Div", e.call("Mul", e.reshape(x_scale, []), of_channels(w_scale)), e.reshape(y_scale, [])
+    )
     scaled = e.call("Mul", e.cast(found, F32), scale)
-    result: Value = e.call("QuantizeLinear", scaled, e.constant(np.float32(1)), e.reshape(y_point, []))
+    result: Value = e.call(
+        "QuantizeLinear", scaled, e.constant(np.float32(1)), e.reshape(y_point, [])
+    )
     return result
 
 

@@ -42,7 +42,9 @@ def _activation(name: str, alpha: float, beta: float) -> Activation:
         "hardsigmoid": lambda b, x: _hard_sigmoid(b, x, alpha, beta),
         "leakyrelu": lambda b, x: _leaky_relu(b, x, alpha),
         "relu": lambda b, x: b.max(x, b.like(0, x)),
-        "scaledtanh": lambda b, x: b.mul(b.like(alpha, x), b.unary("tanh", b.mul(b.like(beta, x), x))),
+        "scaledtanh": lambda b, x: b.mul(
+            b.like(alpha, x), b.unary("tanh", b.mul(b.like(beta, x), x))
+        ),
         "sigmoid": sigmoid,
         "softplus": _softplus,
         "softsign": _softsign,
@@ -59,7 +61,9 @@ def _activations(n: Node, defaults: Sequence[str], directions: int) -> list[list
     found = []
     for name in names:
         if name not in _DEFAULTS:
-            raise n.refuse(f"its activation {name} is not one of ONNX's", "give it another activation")
+            raise n.refuse(
+                f"its activation {name} is not one of ONNX's", "give it another activation"
+            )
         alpha, beta = _DEFAULTS[name]
         alpha = alphas.pop(0) if alpha is not None and alphas else alpha
         beta = betas.pop(0) if beta is not None and betas else beta
@@ -145,7 +149,8 @@ def _gru_step(e: Emitter, d: _Direction, x: Value, states: list[Value]) -> list[
         gates = _state_product(e, h, weights)
         parts = [_gate(e, gates, number, hidden) for number in range(2)]
     z, r = (
-        e.pointwise(x.kind, [_gate(e, x, number, hidden), parts[number]], gate) for number in range(2)
+        e.pointwise(x.kind, [_gate(e, x, number, hidden), parts[number]], gate)
+        for number in range(2)
     )
     candidate = _gate(e, x, 2, hidden)
     if is_before:
@@ -306,7 +311,14 @@ def _direction(
     if peepholes is not None:
         peepholes = _part(e, e.cast(peepholes, kind), number, count)
     return _Direction(
-        projected, recurrence, bias, activations, hidden, n.attr("clip"), peepholes, dict(n.attributes)
+        projected,
+        recurrence,
+        bias,
+        activations,
+        hidden,
+        n.attr("clip"),
+        peepholes,
+        dict(n.attributes),
     )
 
 
@@ -335,7 +347,11 @@ def _run(
 
     def body(place: str, values: list[Value]) -> list[Value]:
         old = values[: len(states)]
-        row = e.size_of(e.op(f"arith.subi {last}, {place} : index")) if reads_back else e.size_of(place)
+        row = (
+            e.size_of(e.op(f"arith.subi {last}, {place} : index"))
+            if reads_back
+            else e.size_of(place)
+        )
         part = e.slice(d.steps, [row, 0, 0], [1, batch, width])
         new = step(e, d, e.reshape(part, [batch, width]), old)
         output = new[0]
@@ -347,9 +363,7 @@ def _run(
             output = e.pointwise(
                 kind, [lengths, output], lambda b, s, p: kept(b, s, p, b.like(0, p)), output.dims
             )
-            new = [
-                e.pointwise(kind, [lengths, p, q], kept, p.dims) for p, q in zip(new, old)
-            ]
+            new = [e.pointwise(kind, [lengths, p, q], kept, p.dims) for p, q in zip(new, old)]
         if not wants_all:
             return new
         result = values[-1]

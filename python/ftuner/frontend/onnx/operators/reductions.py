@@ -123,9 +123,7 @@ def _reduced(e: Emitter, n: Node, x: Value, axes: list[int], keepdims: bool) -> 
 
 def _through_float(e: Emitter, x: Value, name: str) -> Value:
     kind = x.kind if x.is_float else TensorProto.DOUBLE
-    return e.pointwise(
-        x.kind, [x], lambda b, a: b.cast(b.unary(name, b.cast(a, kind)), x.kind)
-    )
+    return e.pointwise(x.kind, [x], lambda b, a: b.cast(b.unary(name, b.cast(a, kind)), x.kind))
 
 
 def _log_sum_exp(e: Emitter, x: Value, axes: list[int], keepdims: bool) -> Value:
@@ -193,9 +191,7 @@ def softmax(e: Emitter, x: Value, axes: list[int], *, is_log: bool = False) -> V
     return e.cast(result, kind)
 
 
-def _flattened(
-    e: Emitter, n: Node, x: Value, compute: Callable[[Value, int], Value]
-) -> Value:
+def _flattened(e: Emitter, n: Node, x: Value, compute: Callable[[Value, int], Value]) -> Value:
     """The computation along an axis; before operator set 13 of a matrix, whose rows begin at the axis."""
     if n.version >= 13:
         return compute(x, axis_of(n, -1, x.rank))

@@ -52,7 +52,9 @@ class _Axis:
         if self.scale is not None:
             return b.div(x, b.const(self.scale, F32))
         if not self.ratios:
-            return b.div(b.mul(x, b.cast(b.size(self.before), F32)), b.cast(b.size(self.after), F32))
+            return b.div(
+                b.mul(x, b.cast(b.size(self.before), F32)), b.cast(b.size(self.after), F32)
+            )
         return b.div(x, self.factor(b))
 
     def factor(self, b: Body) -> Scalar:
@@ -60,7 +62,8 @@ class _Axis:
         if self.scale is not None:
             return b.const(self.scale, F32)
         quotients = [
-            b.div(b.cast(b.size(after), F32), b.cast(b.size(before), F32)) for after, before in self.ratios
+            b.div(b.cast(b.size(after), F32), b.cast(b.size(before), F32))
+            for after, before in self.ratios
         ]
         found = quotients[0]
         for quotient in quotients[1:]:
@@ -124,7 +127,9 @@ def resize(e: Emitter, n: Node) -> Value:
                 is_inside = b.bit_and(is_inside, _is_inside(b, axis, place))
                 chosen[axis.dim] = _rounded(b, axis, place, rounding)
             found = b.extract(x, chosen)
-            return found if outside is None else b.select(is_inside, found, b.const(outside, x.kind))
+            return (
+                found if outside is None else b.select(is_inside, found, b.const(outside, x.kind))
+            )
 
         return e.compute(dims, x.kind, nearest)
     if n.attr("antialias", 0) and not x.is_float:
@@ -133,7 +138,12 @@ def resize(e: Emitter, n: Node) -> Value:
             "cast its operand to FLOAT before and its result after",
         )
     sampling = _Sampling(
-        axes, transform, mode == "linear", n.attr("cubic_coeff_a", -0.75), bool(n.attr("exclude_outside", 0)), outside
+        axes,
+        transform,
+        mode == "linear",
+        n.attr("cubic_coeff_a", -0.75),
+        bool(n.attr("exclude_outside", 0)),
+        outside,
     )
     return (_filtered if n.attr("antialias", 0) else _interpolated)(e, x, dims, sampling)
 
@@ -170,13 +180,18 @@ def _axes(e: Emitter, n: Node, x: Value) -> list[_Axis]:
             found.append(_Axis(dim, before, sizes[number], None, *box))
         else:
             assert scales is not None
-            found.append(_Axis(dim, before, _scaled(before, scales[number], box), scales[number], *box))
+            found.append(
+                _Axis(dim, before, _scaled(before, scales[number], box), scales[number], *box)
+            )
     if sizes is not None and n.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
         found = _of_one_scale(n, found)
     return [
         axis
         for axis in found
-        if axis.after != axis.before or (axis.scale not in (None, 1.0)) or axis.begin or axis.end != 1
+        if axis.after != axis.before
+        or (axis.scale not in (None, 1.0))
+        or axis.begin
+        or axis.end != 1
     ]
 
 
@@ -255,9 +270,7 @@ def _coordinate(b: Body, axis: _Axis, place: Scalar, transform: str) -> Scalar:
 
 def _is_inside(b: Body, axis: _Axis, place: Scalar) -> Scalar:
     last = b.cast(b.sub(b.size(axis.before), b.const(1, INDEX)), F32)
-    return b.bit_and(
-        b.compare("ge", place, b.const(0, F32)), b.compare("le", place, last)
-    )
+    return b.bit_and(b.compare("ge", place, b.const(0, F32)), b.compare("le", place, last))
 
 
 def _within(b: Body, axis: _Axis, place: Scalar) -> Scalar:
@@ -295,7 +308,9 @@ def _interpolated(e: Emitter, x: Value, dims: Sequence[Size], sampling: _Samplin
         for axis in axes:
             place = _coordinate(b, axis, at[axis.dim], sampling.transform)
             is_inside = b.bit_and(is_inside, _is_inside(b, axis, place))
-            taps = _linear(b, axis, place) if sampling.is_linear else _cubic(b, axis, place, sampling)
+            taps = (
+                _linear(b, axis, place) if sampling.is_linear else _cubic(b, axis, place, sampling)
+            )
             options.append(taps)
 
         def summed(number: int, chosen: list[Scalar]) -> Scalar:
@@ -356,9 +371,7 @@ def _cubic(b: Body, axis: _Axis, place: Scalar, sampling: _Sampling) -> list[tup
     ]
     places = [b.add(low, number(offset)) for offset in (-1, 0, 1, 2)]
     if sampling.excludes:
-        weights = [
-            b.select(_is_inside(b, axis, p), w, number(0)) for p, w in zip(places, weights)
-        ]
+        weights = [b.select(_is_inside(b, axis, p), w, number(0)) for p, w in zip(places, weights)]
         total = weights[0]
         for weight in weights[1:]:
             total = b.add(total, weight)
@@ -422,7 +435,9 @@ def _filtered(e: Emitter, x: Value, dims: Sequence[Size], sampling: _Sampling) -
     return e.pointwise(x.kind, [sums, weights], result)
 
 
-def _tap(b: Body, axis: _Axis, place: Scalar, number: Scalar, sampling: _Sampling) -> tuple[Scalar, Scalar]:
+def _tap(
+    b: Body, axis: _Axis, place: Scalar, number: Scalar, sampling: _Sampling
+) -> tuple[Scalar, Scalar]:
     """The place and the weight of an element under the filter."""
     one, half, zero = (b.const(value, F32) for value in (1, 0.5, 0))
     center = b.add(_coordinate(b, axis, place, sampling.transform), half)

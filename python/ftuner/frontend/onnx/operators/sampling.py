@@ -71,7 +71,9 @@ class _Axis:
         taps: indices inside of the image, their weights (None for 1), and whether they count (None for yes).
     """
 
-    def __init__(self, b: Body, size: Size, normal: Scalar, mode: str, aligned: bool, padding: str) -> None:
+    def __init__(
+        self, b: Body, size: Size, normal: Scalar, mode: str, aligned: bool, padding: str
+    ) -> None:
         self.b, self.padding = b, padding
         self.kind = normal.kind
         self.size = b.cast(b.size(size), self.kind)
@@ -118,7 +120,9 @@ class _Axis:
         # An axis of one element has one place.
         return b.select(b.compare("gt", extent, zero), found, zero)
 
-    def _tap(self, at: Scalar, weight: Scalar | None) -> tuple[Scalar, Scalar | None, Scalar | None]:
+    def _tap(
+        self, at: Scalar, weight: Scalar | None
+    ) -> tuple[Scalar, Scalar | None, Scalar | None]:
         b, inside = self.b, None
         zero = b.like(0, at)
         if self.padding == "zeros":
@@ -143,7 +147,12 @@ def _cubic_weights(b: Body, x: Scalar) -> list[Scalar]:
     inner = [_CUBIC + 2, -(_CUBIC + 3), 0, 1]
     one = b.like(1, x)
     rest = b.sub(one, x)
-    return [value(outer, b.add(x, one)), value(inner, x), value(inner, rest), value(outer, b.add(rest, one))]
+    return [
+        value(outer, b.add(x, one)),
+        value(inner, x),
+        value(inner, rest),
+        value(outer, b.add(rest, one)),
+    ]
 
 
 @lowers("Col2Im")
@@ -157,7 +166,9 @@ def col2im(e: Emitter, n: Node) -> Value:
     pads = n.attr("pads", [0] * 2 * sides)
     counts: list[Size] = []
     for axis in range(sides):
-        room = image[axis] + pads[axis] + pads[sides + axis] - dilations[axis] * (block[axis] - 1) - 1
+        room = (
+            image[axis] + pads[axis] + pads[sides + axis] - dilations[axis] * (block[axis] - 1) - 1
+        )
         counts.append(room // strides[axis] + 1)
     e.check_equal(x.dims[2], product(counts), "expected a column for each place of the window")
     window = math.prod(block)
@@ -179,7 +190,9 @@ def col2im(e: Emitter, n: Node) -> Value:
                 start = b.add(places[axis], b.const(pads[axis] - tap * dilations[axis], INDEX))
                 place = b.floordiv(start, strides[axis])
                 is_whole = b.compare("eq", b.mul(place, b.const(strides[axis], INDEX)), start)
-                is_inside = b.bit_and(b.compare("ge", place, zero), b.compare("lt", place, b.size(counts[axis])))
+                is_inside = b.bit_and(
+                    b.compare("ge", place, zero), b.compare("lt", place, b.size(counts[axis]))
+                )
                 valid = b.bit_and(valid, b.bit_and(is_whole, is_inside))
                 column = b.add(b.mul(column, b.size(counts[axis])), place)
             element = b.extract(x, [batch, row, b.select(valid, column, zero)])

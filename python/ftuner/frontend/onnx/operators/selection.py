@@ -45,7 +45,9 @@ def top_k(e: Emitter, n: Node) -> list[Value]:
         ahead = b.bit_or(ahead, b.bit_and(is_equal, is_earlier))
         return b.add(total, b.cast(ahead, I64))
 
-    (places,) = e.generic([*x.dims, x.dims[axis]], [(x, own), (x, other)], [(I64, own, 0)], place, [last])
+    (places,) = e.generic(
+        [*x.dims, x.dims[axis]], [(x, own), (x, other)], [(I64, own, 0)], place, [last]
+    )
 
     # The element of each place is the only one that counts.
     dims = [count if dim == axis else size for dim, size in enumerate(x.dims)]
@@ -57,11 +59,13 @@ def top_k(e: Emitter, n: Node) -> list[Value]:
 
         def chosen(b: Body, element: Scalar, position: Scalar, found: Scalar) -> Scalar:
             wanted = b.cast(b.index(axis), I64)
-            value = b.cast(b.index(last), I64) if number else element  # noqa: B023
+            value = b.cast(b.index(last), I64) if number else element
             return b.select(b.compare("eq", position, wanted), value, found)
 
         begin = (I64 if number else x.kind, own, 0)
-        results += e.generic([*dims, x.dims[axis]], [(x, other), (places, other)], [begin], chosen, [last])
+        results += e.generic(
+            [*dims, x.dims[axis]], [(x, other), (places, other)], [begin], chosen, [last]
+        )
     return results
 
 

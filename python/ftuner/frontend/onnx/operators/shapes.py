@@ -44,7 +44,9 @@ def constant(e: Emitter, n: Node) -> Value:
     tensor = n.attr("value")
     value = None if tensor is None else constant_of(tensor)
     if value is None:
-        raise n.refuse("FTuner does not support its type of elements", "make it a tensor of numbers")
+        raise n.refuse(
+            "FTuner does not support its type of elements", "make it a tensor of numbers"
+        )
     value.name = n.outputs[0]
     return value
 
@@ -65,14 +67,18 @@ def axes_of(n: Node, index: int, rank: int) -> list[int] | None:
         return None
     bad = [axis for axis in axes if not -rank <= axis < rank]
     if bad:
-        raise n.refuse(f"its axis {bad[0]} is not one of the {rank} dimensions", "give it another axis")
+        raise n.refuse(
+            f"its axis {bad[0]} is not one of the {rank} dimensions", "give it another axis"
+        )
     return [axis % rank for axis in axes]
 
 
 def axis_of(n: Node, default: int, rank: int, *, may_be_end: bool = False) -> int:
     axis = n.attr("axis", default)
     if not -rank <= axis < rank + may_be_end:
-        raise n.refuse(f"its axis {axis} is not one of the {rank} dimensions", "give it another axis")
+        raise n.refuse(
+            f"its axis {axis} is not one of the {rank} dimensions", "give it another axis"
+        )
     return int(axis % rank if rank and axis < rank else axis)
 
 
@@ -126,7 +132,9 @@ def squeeze(e: Emitter, n: Node) -> Value:
             )
         axes = [axis for axis, dim in enumerate(x.dims) if dim == 1]
     for axis in axes:
-        e.check_equal(x.dims[axis], 1, f"expected dimension {axis} of its operand to have the size 1")
+        e.check_equal(
+            x.dims[axis], 1, f"expected dimension {axis} of its operand to have the size 1"
+        )
     return e.reshape(x, [dim for axis, dim in enumerate(x.dims) if axis not in axes])
 
 

@@ -135,9 +135,7 @@ def max_pool(e: Emitter, n: Node) -> list[Value]:
     windows = windows_of(n, [*x.dims[2:]], n.attr("kernel_shape"))
     fill = limit_of(x.kind, is_lowest=True)
     if not n.wants(1):
-        return reduce_windows(
-            e, x, windows, fill, [(x.kind, fill)], lambda b, a, s: b.max(a, s)
-        )
+        return reduce_windows(e, x, windows, fill, [(x.kind, fill)], lambda b, a, s: b.max(a, s))
     return _with_places(e, n, x, windows, fill)
 
 
@@ -196,15 +194,15 @@ def sum_pool(e: Emitter, n: Node) -> Value:
         or (counts_pads and not n.attr("ceil_mode", 0))
         for dim in range(len(kernel))
     ) and (counts_pads or all(size == 0 for size in windows.low))
-    if is_full or (not n.attr("ceil_mode", 0) and all(s == 0 for s in (*windows.low, *windows.high))):
+    if is_full or (
+        not n.attr("ceil_mode", 0) and all(s == 0 for s in (*windows.low, *windows.high))
+    ):
         number = int(product(kernel))  # type: ignore[arg-type]
         return e.pointwise(x.kind, [sums], lambda b, s: b.cast(b.div(s, b.like(number, s)), x.kind))
     return _by_counts(e, x, sums, windows, counts_pads)
 
 
-def _by_counts(
-    e: Emitter, x: Value, sums: Value, windows: Windows, counts_pads: bool
-) -> Value:
+def _by_counts(e: Emitter, x: Value, sums: Value, windows: Windows, counts_pads: bool) -> Value:
     """Sums divided by the number of elements that count in each window."""
     for dim in range(len(windows.kernel)):
         e.index(windows.low[dim])

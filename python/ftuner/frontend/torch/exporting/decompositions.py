@@ -164,7 +164,9 @@ def _var_mean(
         rest = max(count - correction, 0)
         variance = squares.mean(dims, keepdim=keepdim) * (count / rest if rest else math.inf)
     else:
-        rest = torch.clamp(torch.full((), count, dtype=wide.dtype, device=x.device) - correction, min=0)
+        rest = torch.clamp(
+            torch.full((), count, dtype=wide.dtype, device=x.device) - correction, min=0
+        )
         variance = squares.sum(dims, keepdim=keepdim) / rest
     if not keepdim:
         mean = mean.squeeze(dims)
@@ -338,7 +340,9 @@ def _convolution(
     if x.dim() == 3:
         y = _convolution(x.unsqueeze(0), weight, bias, stride, padding, dilation)
         return y.squeeze(0)
-    stride, padding, dilation = ([*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation))
+    stride, padding, dilation = (
+        [*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation)
+    )
     if any(padding):
         x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
     # Where the window of each result begins, and where its elements are from there.

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, OutputKind, OutputSpec, TensorArgument
 
 import ftuner
+import torch
+from torch import fx
 
 from .programs import Program
 
@@ -59,7 +59,7 @@ def check_effects(source: Program, program: ExportedProgram, mutations: str) -> 
                 f"expected a model that changes nothing, but {_module_of(source, node)} writes "
                 f"the {_WRITES[spec.kind]} '{name}'"
             )
-            advice = "or take what it writes as results by mutations=\"results\""
+            advice = 'or take what it writes as results by mutations="results"'
             raise _refused(words, node, is_training(node, source), advice)
     results = [
         spec.arg
@@ -135,9 +135,7 @@ def _module_of(source: Program, node: fx.Node) -> str:
     return f"{kind} '{path}'" if path else f"its {kind}"
 
 
-def _refused(
-    words: str, node: fx.Node, in_training: bool, advice: str | None = None
-) -> ValueError:
+def _refused(words: str, node: fx.Node, in_training: bool, advice: str | None = None) -> ValueError:
     place = place_of(node)
     advices = ["call model.eval() before the export"] if in_training else []
     if advice is not None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch.export import ExportedProgram
+
 import torch
 from torch import fx
-from torch.export import ExportedProgram
 
 aten = torch.ops.aten
 
@@ -20,7 +21,11 @@ def replace_empties(program: ExportedProgram) -> None:
     graph = program.graph
     for node in list(graph.nodes):
         value = node.meta.get("val")
-        if node.op != "call_function" or not isinstance(value, torch.Tensor) or node.target == aten.full.default:
+        if (
+            node.op != "call_function"
+            or not isinstance(value, torch.Tensor)
+            or node.target == aten.full.default
+        ):
             continue
         if not any(isinstance(size, int) and size == 0 for size in value.shape):
             continue

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 
 import ftuner
+import torch
+from torch import fx
 
 from ...importing import torch_mlir
 from ..graph import layout as lay
@@ -239,9 +239,7 @@ def _keep_model_line(node: fx.Node) -> None:
         node.meta["stack_trace"] = f'File "{file}", line {line}, in {function}'
 
 
-def _argument_names(
-    source: Program, program: ExportedProgram, weights: list[str]
-) -> list[str]:
+def _argument_names(source: Program, program: ExportedProgram, weights: list[str]) -> list[str]:
     """The names of the function's arguments: inputs that are not constants of the function, then weights."""
     names = source.names_by_placeholder()
     own = [
@@ -266,7 +264,9 @@ def _unsigned(program: ExportedProgram) -> dict[str, list[int]]:
             for spec in signature.input_specs
             if spec.kind == InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument)
         ],
-        "results": [result.meta["val"] for result in nodes["output"].args[0] if isinstance(result, fx.Node)],
+        "results": [
+            result.meta["val"] for result in nodes["output"].args[0] if isinstance(result, fx.Node)
+        ],
     }
     numbers = {
         key: [n for n, value in enumerate(found) if getattr(value, "dtype", None) in _UNSIGNED]

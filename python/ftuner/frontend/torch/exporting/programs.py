@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import sympy
-import torch
 from torch._dynamo.exc import UserError
 from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental import _config as size_options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
+
+import torch
 
 from ....errors import CompileError, Error
 from ..graph import layout as lay
@@ -72,7 +73,6 @@ class Program:
             if spec.kind == InputKind.USER_INPUT
         ]
         return dict(zip(inputs, self.names))
-
 
     def names_of_results(self) -> list[str]:
         """The names of the results that are in dictionaries or dataclasses; "" for others."""

@@ -8,15 +8,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from torch.export import ExportedProgram
+
 import torch
 from torch import fx
-from torch.export import ExportedProgram
 
 from ....errors import CompileError
 from ...importing.torch_mlir import NotLowered
 from .effects import place_of
 
-_BY_HAND = "write it in other operators, or compute it outside of the model and pass it as an argument"
+_BY_HAND = (
+    "write it in other operators, or compute it outside of the model and pass it as an argument"
+)
 
 #: Operators that nothing lowers, by their names in PyTorch.
 _WITHOUT_LOWERING = frozenset(
@@ -69,7 +72,12 @@ def _refusal(node: fx.Node) -> str | None:
     name, place = name_of(node), place_of(node)
     tags = getattr(node.target, "tags", ())
     if _is_complex(node):
-        return _sentence(name, "it has complex numbers", "compute with real and imaginary parts as real tensors", place)
+        return _sentence(
+            name,
+            "it has complex numbers",
+            "compute with real and imaginary parts as real tensors",
+            place,
+        )
     if torch.Tag.dynamic_output_shape in tags and not _has_no_mask(node):
         advice = "keep all elements and choose among them by torch.where, or compute it outside of the model"
         return _sentence(name, "the size of its result depends on data", advice, place)
@@ -84,7 +92,11 @@ def _has_no_mask(node: fx.Node) -> bool:
         return False
     indices: Any = node.args[1]
     values = [index.meta.get("val") for index in indices if isinstance(index, fx.Node)]
-    return not any(value.dtype in (torch.bool, torch.uint8) for value in values if isinstance(value, torch.Tensor))
+    return not any(
+        value.dtype in (torch.bool, torch.uint8)
+        for value in values
+        if isinstance(value, torch.Tensor)
+    )
 
 
 def check_operators(program: ExportedProgram) -> None:
@@ -104,9 +116,14 @@ def _candidates(program: ExportedProgram, place: str | None) -> list[str]:
     nodes = [
         node
         for node in _operators(program)
-        if isinstance(node.target, torch._ops.OpOverload) and (place is None or place_of(node) == place)
+        if isinstance(node.target, torch._ops.OpOverload)
+        and (place is None or place_of(node) == place)
     ]
-    return [name for name in dict.fromkeys(map(name_of, nodes)) if name not in ("_assert_scalar", "sym_size")]
+    return [
+        name
+        for name in dict.fromkeys(map(name_of, nodes))
+        if name not in ("_assert_scalar", "sym_size")
+    ]
 
 
 def explained(program: ExportedProgram, error: NotLowered) -> CompileError:
@@ -120,7 +137,10 @@ def explained(program: ExportedProgram, error: NotLowered) -> CompileError:
     if name is None:
         # A part of a decomposed operator often has its name, as _adaptive_avg_pool2d has.
         stems = [part.strip("_") for part in parts[-2:]]
-        name = next((name for name in known if any(stem in name or name in stem for stem in stems if stem)), None)
+        name = next(
+            (name for name in known if any(stem in name or name in stem for stem in stems if stem)),
+            None,
+        )
     names: list[str] = []
     if name is None:
         names = known or _candidates(program, None)
@@ -145,7 +165,9 @@ def of_importer(program: ExportedProgram, error: Exception) -> CompileError:
     if not _INTERNAL.search(words) and not isinstance(error, (TypeError, AttributeError)):
         return CompileError(f"cannot import the model: {words}", str(error))
     nodes = {name_of(node): node for node in _operators(program)}
-    name = next((part for part in re.findall(r"\w+", words) if part in nodes), target[1] if target else None)
+    name = next(
+        (part for part in re.findall(r"\w+", words) if part in nodes), target[1] if target else None
+    )
     if name is None:
         names = ", ".join([*nodes][:6]) or "none"
         words = (

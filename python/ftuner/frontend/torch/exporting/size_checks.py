@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import sympy
-import torch
-from torch import fx
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy import functions
 from torch.utils._sympy.printers import PythonPrinter
 
 import ftuner
+import torch
+from torch import fx
 
 from ..graph import layout as lay
 from .programs import Program
@@ -109,7 +109,9 @@ class _Checks:
             derived = list(self.define_symbols())
             for node, dim, extent in derived:
                 size = self.size_of(node, dim)
-                self.check(sympy.Eq(sympy.Symbol("size"), extent), None, {sympy.Symbol("size"): size})
+                self.check(
+                    sympy.Eq(sympy.Symbol("size"), extent), None, {sympy.Symbol("size"): size}
+                )
             self.check_fixed_sizes()
             # The simplest one speaks first, where several say the same.
             assumptions = sorted(self.assumptions(), key=lambda each: each[0].count_ops())

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-import torch
-from torch import fx
 from torch.export import ExportedProgram
 from torch.utils._sympy.value_ranges import bound_sympy
 
 import ftuner
+import torch
+from torch import fx
 
 aten = torch.ops.aten
 prim = torch.ops.prim
@@ -393,7 +393,9 @@ class Formulas:
             raise NotSupported
         # floor((2 n + d) / 2 d) rounds halves up; a half leaves no rest, and is odd then or even.
         doubled = self.times(quotient.denominator, 2)
-        above: Any = self.call(operator.add, self.times(quotient.numerator, 2), quotient.denominator)
+        above: Any = self.call(
+            operator.add, self.times(quotient.numerator, 2), quotient.denominator
+        )
         nearest = self.floor_divide(above, doubled)
         has_rest = self.extreme(torch.sym_min, self.modulo(above, doubled), 1)
         is_half: Any = self.call(operator.sub, 1, has_rest)

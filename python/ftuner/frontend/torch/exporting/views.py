@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch.export import ExportedProgram
+
 import torch
 from torch import fx
-from torch.export import ExportedProgram
 
 from ..graph import layout as lay
 
@@ -32,9 +33,7 @@ class Group:
     outputs: int
 
 
-def group_dimensions(
-    shape: Sequence[lay.Extent], result: Sequence[lay.Extent]
-) -> list[Group]:
+def group_dimensions(shape: Sequence[lay.Extent], result: Sequence[lay.Extent]) -> list[Group]:
     """The smallest groups of neighbouring dimensions with the same number of elements.
 
     Extents are at least 1. Where symbols do not tell, the rest is one group.

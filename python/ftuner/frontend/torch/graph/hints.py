@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from . import layout as lay
 

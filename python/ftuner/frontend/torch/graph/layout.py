@@ -27,9 +27,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import sympy
+from torch.utils._sympy import functions
+
 import torch
 from torch import fx
-from torch.utils._sympy import functions
 
 Extent: TypeAlias = int | sympy.Expr
 Loop = int
@@ -332,9 +333,7 @@ def join_loops(layout: Layout, dims: Iterable[Dims]) -> list[tuple[Loop, ...]]:
 
     Each group is one loop of the function. Returned in no particular order.
     """
-    walks = [
-        [loop for loops in layout.resolve(tensor) for loop in loops] for tensor in dims
-    ]
+    walks = [[loop for loops in layout.resolve(tensor) for loop in loops] for tensor in dims]
     following: dict[Loop, Loop | None] = {}
     for walk in walks:
         for loop, next_loop in zip(walk, [*walk[1:], None]):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
+
 import torch
 from torch import fx
-from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from .hints import sizes_of
 

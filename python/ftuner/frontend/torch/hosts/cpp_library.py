@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 
 import torch
-
 from ftuner import locations
 from ftuner.errors import Error
 from ftuner.host import native_libraries
@@ -26,9 +25,7 @@ _SOURCES = Path(__file__).parents[1] / "native"
 _HEADER = "include/FTuner/Runtime/ftrt.h"
 
 
-def build_library(
-    output: str | os.PathLike[str] | None = None, cache: bool | None = None
-) -> Path:
+def build_library(output: str | os.PathLike[str] | None = None, cache: bool | None = None) -> Path:
     """Compiles libftuner_torch.so for this PyTorch, unless it is in the cache; returns its path.
 
     A program links the library, or opens it with ``dlopen``, before it loads a package. The library
@@ -85,6 +82,4 @@ def _check_version() -> None:
     found = re.match(r"(\d+)\.(\d+)", torch.__version__)
     if found is None or (int(found[1]), int(found[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise Error(
-            f"expected PyTorch {oldest} or later for {NAME}, but got {torch.__version__}"
-        )
+        raise Error(f"expected PyTorch {oldest} or later for {NAME}, but got {torch.__version__}")

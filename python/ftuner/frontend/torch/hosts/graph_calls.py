@@ -22,12 +22,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch._inductor import ir, lowering
 from torch._inductor.virtualized import V
 from torch._library.utils import get_layout_constraint_tag
 from torch.utils import _pytree as pytree
 
+import torch
 from ftuner.host.function import Function
 from ftuner.host.memory import torch_calls
 
@@ -115,7 +115,9 @@ class _Call(ir.ExternKernel):
         while (parent := getattr(wrapper, "parent_wrapper", None)) is not None:
             wrapper = parent
         self.bound = self.python_kernel_name = "ftuner_" + re.sub(r"\W", "_", f"{name}_{texts[0]}")
-        wrapper.add_import_once("from ftuner.frontend.torch.hosts.graph_calls import bind as ftuner_bind")
+        wrapper.add_import_once(
+            "from ftuner.frontend.torch.hosts.graph_calls import bind as ftuner_bind"
+        )
         parts = (name, (len(tensors), len(scalars), sizes), *texts)
         wrapper.header.writeline(f"{self.bound} = ftuner_bind({', '.join(map(repr, parts))})")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from torch import fx
-
 from ftuner.host.function import Function
+from torch import fx
 
 from ..regions.choice import Choice
 from ..regions.importing import Call, ImportedRegion

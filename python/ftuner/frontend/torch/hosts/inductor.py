@@ -19,13 +19,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
+import torch
 from ftuner import latency
 from ftuner.host import cache
+from torch import fx
 
 from ..options import Options
 from ..regions.importing import Call
@@ -36,7 +36,6 @@ from .host import Host, Part
 from .operator import Recipe, key_of, operator_of, remember
 from .packaging import PackagedHost, share_sizes
 from .vectors import decompositions
-
 
 #: Training graphs set this, as far as the compilation says that they are.
 _is_training = contextvars.ContextVar("is_training", default=False)

@@ -35,10 +35,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ftuner
 import torch
 from torch import Tensor
-
-import ftuner
 
 from ..capture import note
 from ..graph.nodes import Unsupported

@@ -23,13 +23,12 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 import ftuner
+import torch
 from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.signature import Value
+from torch import Tensor
 
 from ..report import count_cached
 from ..settings import check_format
@@ -238,7 +237,9 @@ _definitions = torch.library.Library("ftuner", "FRAGMENT")  # type: ignore[no-un
 if not hasattr(torch.ops.ftuner, "packaged_product"):
     _definitions.define(  # type: ignore[no-untyped-call]
         "packaged_product(Tensor[] arguments, Tensor library, str interface) -> Tensor",
-        tags=tuple(getattr(torch.Tag, name) for name in TAGS_OF_SCALARS if hasattr(torch.Tag, name)),
+        tags=tuple(
+            getattr(torch.Tag, name) for name in TAGS_OF_SCALARS if hasattr(torch.Tag, name)
+        ),
     )
     _definitions.impl(  # type: ignore[no-untyped-call]
         "packaged_product", _packaged_product, "CompositeExplicitAutograd"

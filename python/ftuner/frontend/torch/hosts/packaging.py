@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from torch import fx
 from torch._guards import detect_fake_mode
 
 import ftuner
+import torch
+from torch import fx
 
 from ..graph import layout as lay
 from ..regions.importing import Call
@@ -47,9 +47,7 @@ class PackagedHost(Host):
         value = getattr(self._module, str(constant.target))
         constant.meta["val"] = self._mode.from_tensor(value)
         given = [*arguments.tensors, *arguments.scalars]
-        return graph.call_function(
-            PACKAGED_PRODUCT, (given, constant, interface.write(library))
-        )
+        return graph.call_function(PACKAGED_PRODUCT, (given, constant, interface.write(library)))
 
     def _constant(self, key: str, library: bytes) -> str:
         """The name of the constant with the bytes of this hash, which calls may share."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ..graph.nodes import TYPES
 
@@ -49,7 +50,9 @@ _KEPT = {aten.mm.default: 0, aten.addmm.default: 1, aten.bmm.default: 0}
 def decompositions(others: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     """A table of decompositions of PyTorch's, with these for the types that FTuner takes."""
 
-    def chosen(taken: Callable[..., Tensor], other: Callable[..., Any] | None) -> Callable[..., Any]:
+    def chosen(
+        taken: Callable[..., Tensor], other: Callable[..., Any] | None
+    ) -> Callable[..., Any]:
         def decompose(*arguments: Any, **options: Any) -> Any:
             tensors = [argument for argument in arguments if isinstance(argument, Tensor)]
             if all(tensor.dtype in TYPES for tensor in tensors):

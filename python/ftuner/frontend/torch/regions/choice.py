@@ -20,11 +20,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from ftuner.describe.work import evaluate
 from ftuner.host.function import Function
 from ftuner.latency import vendor
+from torch import Tensor
 
 from ..graph import layout as lay
 from ..graph.nodes import PRODUCTS, aten
@@ -41,9 +40,7 @@ _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 _AXES = "mnk"
 
 
-def _holds(
-    least: Sequence[int], most: Sequence[int | None], extents: Sequence[float]
-) -> bool:
+def _holds(least: Sequence[int], most: Sequence[int | None], extents: Sequence[float]) -> bool:
     return all(
         low <= extent and (high is None or extent <= high)
         for low, high, extent in zip(least, most, extents)
@@ -247,8 +244,10 @@ def _surrounding_launches(imported: ImportedRegion) -> SurroundingLaunches:
     product = region.seed
     lhs, rhs = (lay.operand_of(product, position) for position in PRODUCTS[product.target])
     summand = lay.operand_of(product) if len(product.args) > 2 else None
-    is_vector = product.target is aten.addmm.default and summand is not None and (
-        len(lay.shape_of(summand)) == 1
+    is_vector = (
+        product.target is aten.addmm.default
+        and summand is not None
+        and (len(lay.shape_of(summand)) == 1)
     )
     is_summed = summand is not None and product.kwargs.get("beta", 1) != 0
     lhs_source, rhs_source = region.sources[:2]

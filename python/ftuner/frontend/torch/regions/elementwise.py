@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ..graph.layout import COPIES, VIEWS, stride_of
 from ..graph.nodes import Unsupported, is_write

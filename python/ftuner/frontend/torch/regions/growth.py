@@ -161,7 +161,9 @@ class RegionFinder(ABC):
 
     def _follows(self, node: fx.Node, state: State) -> bool:
         """Returns whether a node reads what is inside, or is another seed beside it."""
-        if node.op != "call_function" or "val" not in node.meta:  # A call of a function has no value.
+        if (
+            node.op != "call_function" or "val" not in node.meta
+        ):  # A call of a function has no value.
             return False
         if node.target in PURE_VIEWS or self.computes(node):
             return any(source in state.values for source in node.all_input_nodes)
@@ -235,10 +237,19 @@ class RegionFinder(ABC):
         state.values[node] = state.steps.map(kind, dims, operands, body)
 
     def _placed(
-        self, node: fx.Node, dims: Dims, shape: tuple[Extent, ...], result: torch.Tensor, state: State
+        self,
+        node: fx.Node,
+        dims: Dims,
+        shape: tuple[Extent, ...],
+        result: torch.Tensor,
+        state: State,
     ) -> Tensor:
         tensor = node.meta.get("val")
-        if isinstance(tensor, torch.Tensor) and not is_cpu_scalar(node) and tensor.device != result.device:
+        if (
+            isinstance(tensor, torch.Tensor)
+            and not is_cpu_scalar(node)
+            and tensor.device != result.device
+        ):
             raise Unsupported("tensors on several devices")
         return state.read(node, dims, shape)
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import sympy
-import torch
-from torch import fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+
+import torch
+from torch import fx
 
 from ..graph import layout as lay
 from ..graph.hints import MAX_EXTENT
@@ -201,9 +202,7 @@ def import_region(
     )
 
 
-def _needed(
-    steps: Sequence[Step], results: Sequence[Tensor]
-) -> tuple[list[Step], list[Tensor]]:
+def _needed(steps: Sequence[Step], results: Sequence[Tensor]) -> tuple[list[Step], list[Tensor]]:
     """The steps that results need, numbered anew."""
     needed: set[int] = set()
     pending = [int(result.name[1:]) for result in results]

@@ -12,11 +12,10 @@ import re
 import threading
 from collections.abc import Callable, Hashable, Sequence
 
-from torch import fx
-
 from ftuner import compiler, errors, locations
 from ftuner.describe import descriptions
 from ftuner.host import processes
+from torch import fx
 
 from ..library import without_name
 from ..settings import Settings

@@ -178,7 +178,9 @@ class LinalgFunction:
 
 def tensor_type(sizes: Iterable[Size], element: str) -> str:
     """The type of a tensor; sizes that have names are dynamic."""
-    return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{element}>"
+    return (
+        "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{element}>"
+    )
 
 
 def argument_text(number: int, sizes: Sequence[Size], element: str) -> str:
@@ -381,7 +383,9 @@ class _Printer:
         names = ", ".join(f"d{place}" for place in range(len(loops)))
 
         def map_of(walk: Sequence[int]) -> str:
-            return f"affine_map<({names}) -> ({', '.join(f'd{loops.index(loop)}' for loop in walk)})>"
+            return (
+                f"affine_map<({names}) -> ({', '.join(f'd{loops.index(loop)}' for loop in walk)})>"
+            )
 
         operands = operator.operands
         maps = [map_of(operand.loops) for operand in operands] + [map_of(operator.loops)]

@@ -175,9 +175,7 @@ def _source(layout: Layout, node: fx.Node, dims: Dims) -> tuple[Source, Layout]:
     return Source(access.node, access.dims), access.layout
 
 
-def _join(
-    steps: Sequence[Step], last: int, num_sources: int
-) -> tuple[list[Instruction], Value]:
+def _join(steps: Sequence[Step], last: int, num_sources: int) -> tuple[list[Instruction], Value]:
     """The elementwise steps after the first one as one, whose operands are the first one's result and
     all sources after the factors; each result is rounded as its own step would round it."""
     emitter = Emitter()
@@ -203,9 +201,7 @@ def _operands(node: fx.Node) -> tuple[Layout, Loop, Access, Access, Dims]:
     for operand in (left, right):
         dtype = operand.meta["val"].dtype
         if dtype not in TYPES:
-            raise Unsupported(
-                f"operands of {str(dtype).removeprefix('torch.')}, not {TAKEN_TYPES}"
-            )
+            raise Unsupported(f"operands of {str(dtype).removeprefix('torch.')}, not {TAKEN_TYPES}")
     check_device(node)
     layout = Layout()
     (*batch, rows, depth), columns = lay.shape_of(left), lay.shape_of(right)[-1]

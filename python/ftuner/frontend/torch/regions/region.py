@@ -104,7 +104,9 @@ class Region:
         names = [
             node.target._schema.name.split("::")[1].strip("_")  # type: ignore[union-attr]
             for node in self.nodes
-            if self.kind.is_seed(node) or is_elementwise(node.target) and node.target not in lay.VIEWS
+            if self.kind.is_seed(node)
+            or is_elementwise(node.target)
+            and node.target not in lay.VIEWS
         ]
         return "_".join(names)[:60].rstrip("_")
 

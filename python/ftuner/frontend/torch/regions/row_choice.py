@@ -69,7 +69,11 @@ def traffic(function: LinalgFunction) -> tuple[int, int, int]:
             if len(function.arguments[number]) == whole
         ]
 
-    return sum(size(every)), min(size(again), default=0), sum(_BYTES[one.kind] for one in of_results)
+    return (
+        sum(size(every)),
+        min(size(again), default=0),
+        sum(_BYTES[one.kind] for one in of_results),
+    )
 
 
 def is_faster(function: LinalgFunction, compiled: Function, settings: Settings) -> bool:

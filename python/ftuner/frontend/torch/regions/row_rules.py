@@ -21,7 +21,12 @@ from ..graph.nodes import Unsupported
 from .linalg import COUNT, LAST, POSITION, Value
 from .pointwise import Emitter
 from .row_registry import (
-    arguments_of, channels_of_batches, channels_of_images, normalized_dims, operand_of_rows, row_rule,
+    arguments_of,
+    channels_of_batches,
+    channels_of_images,
+    normalized_dims,
+    operand_of_rows,
+    row_rule,
     split_groups,
 )  # fmt: skip
 from .steps import FLOATS, KINDS, Body, Steps, Tensor
@@ -208,9 +213,7 @@ def _var(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_:
 @row_rule(aten.std.correction)
 def _std(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
     variance, _mean_ = _variance(a.steps, x, correction)
-    return a.steps.map(
-        _kind(node), variance.dims, [variance], lambda b, v: b("math.sqrt", v)
-    )
+    return a.steps.map(_kind(node), variance.dims, [variance], lambda b, v: b("math.sqrt", v))
 
 
 @row_rule(aten.var_mean.correction)
@@ -308,7 +311,13 @@ def _layer_norm(
 
 @row_rule(aten._fused_rms_norm.default, rows=normalized_dims)
 def _rms_norm(
-    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, eps: Any, normalized_shape: Any, **_: Any
+    a: Surroundings,
+    node: fx.Node,
+    x: Tensor,
+    weight: Any,
+    eps: Any,
+    normalized_shape: Any,
+    **_: Any,
 ) -> tuple[Tensor, Tensor]:
     steps = a.steps
     eps = torch.finfo(operand_of_rows(node).meta["val"].dtype).eps if eps is None else eps
@@ -323,7 +332,14 @@ def _rms_norm(
 
 
 def _norm_of_channels(
-    kept: slice, a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
+    kept: slice,
+    a: Surroundings,
+    node: fx.Node,
+    x: Tensor,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    **_: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A norm that is scaled and shifted by channel, and its statistics of the `kept` dimensions."""
     steps = a.steps

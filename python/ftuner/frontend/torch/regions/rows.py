@@ -16,7 +16,7 @@ from torch import fx
 from ..graph import layout as lay
 from ..graph.layout import Access, Dims, Extent, Layout
 from ..graph.nodes import Unsupported
-from . import row_choice, row_rules  # noqa: F401: that module registers the rules.
+from . import row_choice  # noqa: F401: that module registers the rules.
 from .elementwise import is_elementwise
 from .growth import RegionFinder, check_device
 from .linalg import Range
@@ -220,7 +220,9 @@ class RowFinder(RegionFinder):
         if sum(_has_rows(value, state) for value in values) > MAX_RESULTS:
             return f"more than {MAX_RESULTS} results of whole rows"
         # Each is a tensor of its own, which others may write to.
-        return "results that are equal" if len({value.name for value in values}) < len(exits) else None
+        return (
+            "results that are equal" if len({value.name for value in values}) < len(exits) else None
+        )
 
     def result(self, node: fx.Node, state: State) -> tuple[tuple[int, ...] | None, Dims]:
         order = None if lay.is_contiguous(node) else memory_order(node)

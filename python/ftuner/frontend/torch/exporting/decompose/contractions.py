@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
+
 import torch
 from torch import Tensor
 
@@ -49,7 +50,9 @@ def parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:
     if arrow:
         return inputs, right.replace("...", rest)
     every = "".join(inputs)
-    once = sorted(letter for letter in set(every) if every.count(letter) == 1 and letter not in rest)
+    once = sorted(
+        letter for letter in set(every) if every.count(letter) == 1 and letter not in rest
+    )
     return inputs, rest + "".join(once)
 
 
@@ -67,7 +70,9 @@ def _diagonal(term: Term) -> Term:
         columns = places.view(shape)
         shape[second], shape[first] = 1, size
         zero = torch.zeros((), dtype=value.dtype, device=value.device)
-        value = torch.where(columns == places.view(shape), value, zero).sum(second, dtype=value.dtype)
+        value = torch.where(columns == places.view(shape), value, zero).sum(
+            second, dtype=value.dtype
+        )
         letters = letters[:second] + letters[second + 1 :]
     return Term(value, letters)
 
@@ -92,7 +97,9 @@ def size_of(extent: Any) -> int:
     return max(int(node.hint), 1) if node.hint is not None else _SIZE
 
 
-def order_of_pairs(letters: Sequence[str], result: str, sizes: dict[str, int]) -> list[tuple[int, int]]:
+def order_of_pairs(
+    letters: Sequence[str], result: str, sizes: dict[str, int]
+) -> list[tuple[int, int]]:
     """The two terms to multiply in each step; the product is appended to the remaining terms."""
 
     def cost(left: str, right: str) -> int:
@@ -146,7 +153,9 @@ def _unflattened(value: Tensor, dim: int, letters: str, sizes: dict[str, Any]) -
 def _pair(left: Term, right: Term, kept: set[str]) -> Term:
     """The product of two terms, summed over the letters of both that are not kept."""
     batch = "".join(letter for letter in left.letters if letter in right.letters and letter in kept)
-    summed = "".join(letter for letter in left.letters if letter in right.letters and letter not in kept)
+    summed = "".join(
+        letter for letter in left.letters if letter in right.letters and letter not in kept
+    )
     rows = "".join(letter for letter in left.letters if letter not in right.letters)
     columns = "".join(letter for letter in right.letters if letter not in left.letters)
     sizes: dict[str, Any] = {}
@@ -189,7 +198,11 @@ def _is_plain(letters: Sequence[str], result: str) -> bool:
     """Returns true if torch-mlir supports the equation: two operands, no diagonals, no letters of only one."""
     if len(letters) != 2 or any(len(set(text)) < len(text) for text in letters):
         return False
-    return all(letter in other or letter in result for text, other in (letters, letters[::-1]) for letter in text)
+    return all(
+        letter in other or letter in result
+        for text, other in (letters, letters[::-1])
+        for letter in text
+    )
 
 
 def einsum(equation: str, operands: Sequence[Tensor], *, path: Any = None) -> Any:

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 
@@ -88,7 +89,11 @@ def _take(x: Tensor, index: Tensor) -> Any:
 
 def _index_select(x: Tensor, dim: int, index: Tensor) -> Any:
     if x.dim() == 0:
-        return x.expand(index.reshape(-1).shape).squeeze(0) if index.dim() == 0 else x.expand(1)[:1].squeeze(0)
+        return (
+            x.expand(index.reshape(-1).shape).squeeze(0)
+            if index.dim() == 0
+            else x.expand(1)[:1].squeeze(0)
+        )
     if index.dim() == 0:
         return aten.index.Tensor(x, [None] * (dim % x.dim()) + [index.reshape(1)])
     return NotImplemented
@@ -143,7 +148,9 @@ def _reduced(x: Tensor, writes: _Writes, reduce: str, include_self: bool) -> Ten
         result = result * x if include_self else result
     elif reduce == "mean":
         count, result = writes.count(), writes.total()
-        count, result = (count + 1, result + x) if include_self else (torch.clamp(count, min=1), result)
+        count, result = (
+            (count + 1, result + x) if include_self else (torch.clamp(count, min=1), result)
+        )
         if x.dtype.is_floating_point:
             result = result / count
         else:
@@ -167,7 +174,9 @@ def _as_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype != torch.bool:
             return function(x, *args, **options)
         args = tuple(
-            value.to(torch.int32) if isinstance(value, Tensor) and value.dtype == torch.bool and number else value
+            value.to(torch.int32)
+            if isinstance(value, Tensor) and value.dtype == torch.bool and number
+            else value
             for number, value in enumerate(args)
         )
         return function(x.to(torch.int32), *args, **options).to(torch.bool)
@@ -176,11 +185,19 @@ def _as_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _scatter_reduce(
-    x: Tensor, dim: int, index: Tensor, src: Any, reduce: str = "replace", *, include_self: bool = True
+    x: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any,
+    reduce: str = "replace",
+    *,
+    include_self: bool = True,
 ) -> Any:
     if x.dim() == 0:
         given = src.reshape(1) if isinstance(src, Tensor) else src
-        return _scatter_reduce(x.reshape(1), 0, index.reshape(1), given, reduce, include_self=include_self).squeeze(0)
+        return _scatter_reduce(
+            x.reshape(1), 0, index.reshape(1), given, reduce, include_self=include_self
+        ).squeeze(0)
     if index.dim() == 0:
         index = index.reshape(1)
     if isinstance(src, Tensor):
@@ -225,7 +242,9 @@ def _index_reduce(
 ) -> Tensor:
     """Writes of whole slices; `index` has one dimension."""
     if x.dim() == 0:
-        result = _index_reduce(x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self)
+        result = _index_reduce(
+            x.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self=include_self
+        )
         return result.squeeze(0)
     if source.dim() < x.dim():
         source = source.reshape([1] * (x.dim() - source.dim()) + list(source.shape))
@@ -253,7 +272,9 @@ def _index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return torch.where(hit, value.to(x.dtype), x)
 
 
-def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
+def _index_put(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Any:
     dims = [dim for dim, index in enumerate(indices) if index is not None]
     if _split_mask(indices):
         (mask,) = [index for index in indices if index is not None] if len(dims) == 1 else (None,)
@@ -268,9 +289,19 @@ def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accu
     before = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
     sizes = [x.shape[dim] for dim in rest]
     values = values.to(x.dtype).expand([*sizes[:before], *index.shape, *sizes[before:]])
-    order = [*range(before), *range(before + index.dim(), values.dim()), *range(before, before + index.dim())]
+    order = [
+        *range(before),
+        *range(before + index.dim(), values.dim()),
+        *range(before, before + index.dim()),
+    ]
     values = values.permute(order)
-    values = values.flatten(len(rest)) if index.dim() > 1 else values if index.dim() else values.unsqueeze(-1)
+    values = (
+        values.flatten(len(rest))
+        if index.dim() > 1
+        else values
+        if index.dim()
+        else values.unsqueeze(-1)
+    )
     last = x.permute([*rest, *dims])
     joined = last.flatten(len(rest)) if len(dims) > 1 else last
     writes = _Writes(index.reshape(-1), values, joined.shape[-1])
@@ -296,20 +327,25 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return torch.where(mask, values.view(shape), x)
 
 
-def _diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def _diagonal_scatter(
+    x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
     moved = x.movedim((dim1, dim2), (-2, -1))
     rows = _places(moved.shape[-2], x).unsqueeze(-1)
     columns = _places(moved.shape[-1], x)
     number = (rows if offset >= 0 else columns) + 0 * (rows + columns)
     count = src.shape[-1]
-    values = aten.index.Tensor(src, [None] * (src.dim() - 1) + [torch.where(number < count, number, 0)])
+    values = aten.index.Tensor(
+        src, [None] * (src.dim() - 1) + [torch.where(number < count, number, 0)]
+    )
     result = torch.where(columns - rows == offset, values, moved)
     return result.movedim((-2, -1), (dim1, dim2))
 
 
 def _masked_index(x: Tensor, mask: Tensor, indices: Sequence[Tensor | None], fill: Any) -> Tensor:
     indices = [
-        index if index is None else torch.clamp(index, 0, size - 1) for index, size in zip(indices, x.shape)
+        index if index is None else torch.clamp(index, 0, size - 1)
+        for index, size in zip(indices, x.shape)
     ]
     result = aten.index.Tensor(x, indices)
     return torch.where(mask, result, torch.full((), fill, dtype=x.dtype, device=x.device))

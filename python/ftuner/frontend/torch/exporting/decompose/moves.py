@@ -23,7 +23,10 @@ def _constant_pad(x: Tensor, pad: Sequence[Any], value: Any = 0) -> Any:
         return NotImplemented
     for place in range(len(pad) // 2):
         dim = x.dim() - 1 - place
-        before, after = (-size if isinstance(size, int) and size < 0 else 0 for size in pad[2 * place : 2 * place + 2])
+        before, after = (
+            -size if isinstance(size, int) and size < 0 else 0
+            for size in pad[2 * place : 2 * place + 2]
+        )
         if before or after:
             x = aten.slice.Tensor(x, dim, before, x.shape[dim] - after)
     kept = [0 if isinstance(size, int) and size < 0 else size for size in pad]
@@ -32,7 +35,9 @@ def _constant_pad(x: Tensor, pad: Sequence[Any], value: Any = 0) -> Any:
 
 def _repeated(x: Tensor, pad: Sequence[Any], mode: str) -> Tensor:
     """One read at places of all dimensions from the first to the last one that is padded."""
-    pads = {x.dim() - 1 - place: (pad[2 * place], pad[2 * place + 1]) for place in range(len(pad) // 2)}
+    pads = {
+        x.dim() - 1 - place: (pad[2 * place], pad[2 * place + 1]) for place in range(len(pad) // 2)
+    }
     padded = [dim for dim, ends in pads.items() if not _are_zero(*ends)]
     if not padded:
         return x.clone()
@@ -85,7 +90,9 @@ def _roll(x: Tensor, shifts: Any, dims: Sequence[int] = ()) -> Tensor:
         size = x.shape[dim]
         shift = shift % _greater(size, 1)
         first = size - shift
-        x = torch.cat([aten.slice.Tensor(x, dim, first, size), aten.slice.Tensor(x, dim, 0, first)], dim)
+        x = torch.cat(
+            [aten.slice.Tensor(x, dim, first, size), aten.slice.Tensor(x, dim, 0, first)], dim
+        )
     return x.clone()
 
 
@@ -94,7 +101,9 @@ def _copy_of(operator: Any) -> Callable[..., Any]:
 
     def rule(*args: Any, **options: Any) -> Any:
         found = operator(*args, **options)
-        return [part.clone() for part in found] if isinstance(found, (list, tuple)) else found.clone()
+        return (
+            [part.clone() for part in found] if isinstance(found, (list, tuple)) else found.clone()
+        )
 
     return rule
 
@@ -121,5 +130,8 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.constant_pad_nd.default: _constant_pad,
     aten.roll.default: _roll,
     **{getattr(aten, f"reflection_pad{rank}d").default: _of_mode("reflect") for rank in (1, 2, 3)},
-    **{getattr(aten, f"replication_pad{rank}d").default: _of_mode("replicate") for rank in (1, 2, 3)},
+    **{
+        getattr(aten, f"replication_pad{rank}d").default: _of_mode("replicate")
+        for rank in (1, 2, 3)
+    },
 }

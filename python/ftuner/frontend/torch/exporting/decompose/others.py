@@ -19,7 +19,9 @@ def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Ten
     return [x.narrow(dim, begin, size) for begin, size in zip(begins, sizes)]
 
 
-def _as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+def _as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Any:
     """NotImplemented for a view, whose memory has more than its elements."""
     if not x.is_contiguous() or x._base is not None:
         return NotImplemented
@@ -56,14 +58,24 @@ def _isin(x: Tensor, tests: Tensor, *, assume_unique: bool = False, invert: bool
 
 def _before(places: Tensor, x: Tensor, is_right: bool, is_int32: bool) -> Tensor:
     """The number of places, in the last dimension, that lie before each value."""
-    after = places.unsqueeze(-2) > x.unsqueeze(-1) if is_right else places.unsqueeze(-2) >= x.unsqueeze(-1)
+    after = (
+        places.unsqueeze(-2) > x.unsqueeze(-1)
+        if is_right
+        else places.unsqueeze(-2) >= x.unsqueeze(-1)
+    )
     count = torch.logical_not(after).to(torch.int32).sum(-1, dtype=torch.int32)
     return count if is_int32 else count.to(torch.int64)
 
 
-def _bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    return _before(boundaries.expand([*x.shape[:-1], boundaries.shape[0]]) if x.dim() else boundaries, x.reshape(
-        x.shape if x.dim() else [1]), right, out_int32).reshape(x.shape)
+def _bucketize(
+    x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    return _before(
+        boundaries.expand([*x.shape[:-1], boundaries.shape[0]]) if x.dim() else boundaries,
+        x.reshape(x.shape if x.dim() else [1]),
+        right,
+        out_int32,
+    ).reshape(x.shape)
 
 
 def _searchsorted(
@@ -86,27 +98,43 @@ def _searchsorted(
 
 
 def _searchsorted_scalar(places: Tensor, x: Any, **options: Any) -> Tensor:
-    return _searchsorted(places, torch.full((), x, dtype=places.dtype, device=places.device), **options)
+    return _searchsorted(
+        places, torch.full((), x, dtype=places.dtype, device=places.device), **options
+    )
 
 
 def _angle(x: Tensor) -> Tensor:
     wide = x if x.dtype.is_floating_point else x.to(torch.get_default_dtype())
-    result = torch.where(wide < 0, torch.full((), math.pi, dtype=wide.dtype, device=x.device), wide * 0)
-    result = torch.where(wide == math.inf, torch.zeros((), dtype=wide.dtype, device=x.device), result)
-    return torch.where(wide == -math.inf, torch.full((), math.pi, dtype=wide.dtype, device=x.device), result)
+    result = torch.where(
+        wide < 0, torch.full((), math.pi, dtype=wide.dtype, device=x.device), wide * 0
+    )
+    result = torch.where(
+        wide == math.inf, torch.zeros((), dtype=wide.dtype, device=x.device), result
+    )
+    return torch.where(
+        wide == -math.inf, torch.full((), math.pi, dtype=wide.dtype, device=x.device), result
+    )
 
 
 def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
     """NotImplemented for what torch-mlir has: tensors with dimensions, in their own type."""
     if dtype is not None and dtype != x.dtype:
         return torch.softmax(x.to(dtype), dim)
-    return torch.exp(x - x) if not x.dim() else torch.softmax(x, dim) if dtype is not None else NotImplemented
+    return (
+        torch.exp(x - x)
+        if not x.dim()
+        else torch.softmax(x, dim)
+        if dtype is not None
+        else NotImplemented
+    )
 
 
 def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
     if dtype is not None and dtype != x.dtype:
         return torch.log_softmax(x.to(dtype), dim)
-    return x - x if not x.dim() else torch.log_softmax(x, dim) if dtype is not None else NotImplemented
+    return (
+        x - x if not x.dim() else torch.log_softmax(x, dim) if dtype is not None else NotImplemented
+    )
 
 
 def _of_bytes(operator: Any) -> Callable[..., Any]:

@@ -245,7 +245,11 @@ def _floor_divide(x: Tensor, y: Tensor | Number) -> Any:
     # The quotient is an integer, but for its rounding.
     least = torch.floor(quotient)
     result = torch.where(quotient - least > 0.5, least + 1, least)
-    result = torch.where(quotient == 0, torch.copysign(torch.zeros_like(x), x) / torch.where(y < 0, -1.0, 1.0), result)
+    result = torch.where(
+        quotient == 0,
+        torch.copysign(torch.zeros_like(x), x) / torch.where(y < 0, -1.0, 1.0),
+        result,
+    )
     return torch.where(y == 0, x / y, result).to(dtype)
 
 

@@ -58,7 +58,7 @@ def _running_extreme(is_max: bool) -> Callable[..., Any]:
         if x.dtype == torch.bool:
             moved = moved.to(torch.int32)
         kind: Any = torch.finfo if moved.dtype.is_floating_point else torch.iinfo
-        neutral = (kind(moved.dtype).min if is_max else kind(moved.dtype).max)
+        neutral = kind(moved.dtype).min if is_max else kind(moved.dtype).max
         if moved.dtype.is_floating_point:
             neutral = -math.inf if is_max else math.inf
         all_before = _before(moved, neutral)
