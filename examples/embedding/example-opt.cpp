@@ -49,7 +49,7 @@ static void buildExamplePipeline(OpPassManager &pm,
   pm.addPass(createCSEPass());
   ftuner::buildFrontEndPipeline(pm, options);
   pm.addNestedPass<func::FuncOp>(std::make_unique<CountWorkloadsPass>());
-  ftuner::buildBackEndPipeline(pm, options.settings());
+  ftuner::buildBackEndPipeline(pm);
 }
 
 int main(int argc, char **argv) {

@@ -183,13 +183,18 @@ def _files_in(option: DeclaredOption, value: Any) -> Iterator[tuple[OptionFile, 
 def _named_files(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Accesses and paths of the files that options name, and of the words of command lines.
 
-    Options that do not exist name none.
+    Options that do not exist name none. Without a text or a path no compiler is asked.
     """
-    known = listing.options(locations.tool("ftuner-translate"))
+    texts = {
+        name.replace("_", "-"): value
+        for name, value in options.items()
+        if isinstance(value, (str, os.PathLike)) and name != "device"
+    }
+    known = listing.options(locations.tool("ftuner-translate")) if texts else {}
     named = []
-    for name, value in options.items():
-        option = known.get(name.replace("_", "-"))
-        if value is None or option is None or option.name == "device":
+    for name, value in texts.items():
+        option = known.get(name)
+        if option is None:
             continue
         for file, path in _files_in(option, value):
             if file.access == "command":

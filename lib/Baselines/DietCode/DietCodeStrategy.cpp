@@ -669,7 +669,7 @@ static llvm::Error checkModelOptions(const StrategyOptions &own,
                                      const SearchContext &context) {
   if (own.transferFrom.empty() && own.saveModel.empty())
     return llvm::Error::success();
-  llvm::StringRef options = "options 'transfer-from' and 'save-model': ";
+  llvm::StringRef options = "options --transfer-from and --save-model: ";
   if (own.mode != DietCodeMode::Joint)
     return llvm::createStringError(options + "expected dietcode-mode=joint");
   if (!context.measurer || own.model == ThroughputModel::None)
@@ -714,7 +714,7 @@ DietCodeStrategy::searchJointly(const SearchProblem &problem,
     llvm::Expected<Plan> plan = planSingly(problem, context);
     if (plan && !own.saveModel.empty())
       plan->remarks.push_back("nothing was learned of this workload: option "
-                              "'save-model' writes no file of it");
+                              "--save-model writes no file of it");
     return plan;
   }
   if (!own.saveModel.empty())

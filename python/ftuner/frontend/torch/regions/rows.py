@@ -16,7 +16,10 @@ from torch import fx
 from ..graph import layout as lay
 from ..graph.layout import Access, Dims, Extent, Layout
 from ..graph.nodes import Unsupported
-from . import row_choice  # noqa: F401: that module registers the rules.
+from . import (
+    row_choice,
+    row_rules,  # noqa: F401, which registers the rules
+)
 from .elementwise import is_elementwise
 from .growth import RegionFinder, check_device
 from .linalg import Range
