@@ -577,7 +577,9 @@ def test_a_paper_on_other_devices(tmp_path: Path) -> None:
     with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan"):
         paper_comparison.run(few, state=state, **options)
     told: list[str] = []
-    with pytest.raises(ftuner.Error, match="option --calibration: expected a file or one of .*, but got 'none'"):
+    with pytest.raises(
+        ftuner.Error, match="option --calibration: expected a file or one of .*, but got 'none'"
+    ):
         paper_comparison.run(few, calibration="none", tell=told.append, **options)
     assert not told
 

@@ -231,7 +231,9 @@ def test_calibration(tmp_path: Path) -> None:
     path.write_text(json.dumps({"name": "mine", "constants": {"launch": 500}}))
     with pytest.raises(ftuner.Error, match="mine.json:1: field 'constants.launch': expected a num"):
         score(calibration=str(path))
-    with pytest.raises(ftuner.Error, match="option --calibration: expected a file or one of .*, but got 'nosuch'"):
+    with pytest.raises(
+        ftuner.Error, match="option --calibration: expected a file or one of .*, but got 'nosuch'"
+    ):
         score(calibration="nosuch")
 
 
