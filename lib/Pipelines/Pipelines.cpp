@@ -275,8 +275,9 @@ void registerOptionPipeline(
     std::function<void(OpPassManager &, const FTunerOptions &)> build) {
   registerPassPipeline(
       name, text,
-      [build](OpPassManager &pm, StringRef given,
-              function_ref<LogicalResult(const Twine &)> fail) {
+      [build =
+           std::move(build)](OpPassManager &pm, StringRef given,
+                             function_ref<LogicalResult(const Twine &)> fail) {
         FTunerOptions options;
         if (failed(options.parseFromString(given)))
           return failure();

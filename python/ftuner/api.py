@@ -52,7 +52,7 @@ def compile(  # noqa: A001
         CompileError: the source, the device or an option is not valid; `diagnostics` says why.
         CacheError: the cache cannot be written, and `cache` is True.
         ImportError: a model of ONNX needs the packages onnx and iree-base-compiler.
-        Error: the source or the device is a file that cannot be read.
+        Error: the source, the device or the calibration is a file that cannot be read.
         TypeError: an option does not exist.
     """
     if sys.modules.get("torch") is not None:

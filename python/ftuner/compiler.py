@@ -16,7 +16,7 @@ from typing import Any, Union
 from . import locations
 from .describe import descriptions, listing
 from .describe.listing import DeclaredOption, OptionFile
-from .errors import CompileError, CompileWarning, did_you_mean
+from .errors import CompileError, CompileWarning, Error, did_you_mean
 from .frontend import onnx
 from .frontend.onnx import Bounds
 from .host import inputs, processes
@@ -127,7 +127,8 @@ def read_options(
     None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
     were proven on the card at hand, if that is the device, and codegen paths and gates with a
     family that failed on it are left out (`proof.gates`); `may_check`: what has no verdict is
-    checked first, before kernels run on the card. Raises `TypeError` for options that do not exist.
+    checked first, before kernels run on the card. Raises `TypeError` for options that do not exist,
+    and `Error` for values that are neither a file nor a built-in name where an option takes both.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("paths", "auto") == "auto" and "proven_paths" not in given:
@@ -159,6 +160,11 @@ def read_options(
             if file.access == "command":
                 decided_by += "".join(f" {_hash(word)}" for word in _files_of_command(path))
                 continue
+            if known[flag].builtin and not os.path.exists(path):
+                names_known = ", ".join(sorted(known[flag].builtin))
+                raise Error(
+                    f"option --{flag}: expected a file or one of {names_known}, but got '{path}'"
+                )
             absolute = os.path.abspath(path)
             names[absolute] = path
             argument = f"--{flag}={file.prefix}{absolute}"

@@ -70,7 +70,9 @@ def read_by(strategy, options):
     result = set()
     for option in options:
         readers = {
-            reader.get("name") for reader in option["read_by"] if reader["kind"] == "strategy"
+            reader.get("name")
+            for reader in option["read_by"]
+            if reader["kind"] in ("strategy", "baseline")
         }
         if strategy in readers and readers != set(strategies):
             result.add(option["name"])

@@ -57,8 +57,7 @@ struct Options {
                      "read the data. Given again, the function runs again"),
       llvm::cl::value_desc("items"), llvm::cl::cat(category)};
   llvm::cl::opt<ExecutorKind> executor{
-      "executor",
-      llvm::cl::desc("The function is run by one of these:"),
+      "executor", llvm::cl::desc("The function is run by one of these:"),
       llvm::cl::values(
           clEnumValN(ExecutorKind::Emulator, "emulator",
                      "compiled host code, and its kernels on the CPU"),
@@ -67,9 +66,7 @@ struct Options {
           clEnumValN(ExecutorKind::Reference, "reference",
                      "upstream's lowering to loops, in f64, rounded where "
                      "the program rounds")),
-      llvm::cl::init(ExecutorKind::Emulator),
-      llvm::cl::Hidden,
-      llvm::cl::cat(category)};
+      llvm::cl::init(ExecutorKind::Emulator), llvm::cl::cat(category)};
   llvm::cl::opt<uint64_t> seed{
       "seed", llvm::cl::desc("Tensors without a file get data from this seed"),
       llvm::cl::init(0), llvm::cl::cat(category)};
@@ -82,7 +79,7 @@ struct Options {
           "The function of the same name in this module is the "
           "reference of --check, such as in the module that the "
           "input was planned or compiled from; by default the input"),
-      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+      llvm::cl::value_desc("file"), llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<double> tolerance{
       "tolerance",
       llvm::cl::desc("A result passes with at most this relative Frobenius "

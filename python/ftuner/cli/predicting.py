@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     check_options(options)
     devices = [None] if options.device is None else options.device.split(",")
-    if len(set(devices)) < len(devices) or not all(devices):
+    if len(set(devices)) < len(devices) or "" in devices:
         raise UsageError(f"option --device: expected different devices, but got '{options.device}'")
     shapes = parse_shapes(options.size) or [{}]
     found: list[timeline.Timeline] = []
