@@ -161,9 +161,9 @@ def read_options(
                 decided_by += "".join(f" {_hash(word)}" for word in _files_of_command(path))
                 continue
             if known[flag].builtin and not os.path.exists(path):
-                names_known = ", ".join(sorted(known[flag].builtin))
+                built_in = ", ".join(sorted(known[flag].builtin))
                 raise Error(
-                    f"option --{flag}: expected a file or one of {names_known}, but got '{path}'"
+                    f"option --{flag}: expected a file or one of {built_in}, but got '{path}'"
                 )
             absolute = os.path.abspath(path)
             names[absolute] = path
