@@ -181,8 +181,8 @@ FAULTS = [
     (
         "no barrier between warps of a row",
         ROWS,
-        "gpu::BarrierOp::create(b);\n  // Of the slots of others",
-        "if (!@)\n    gpu::BarrierOp::create(b);\n  // Of the slots of others",
+        "gpu::BarrierOp::create(b);\n  // A slice reads only its own slots.",
+        "if (!@)\n    gpu::BarrierOp::create(b);\n  // A slice reads only its own slots.",
         ("rows",),
     ),
     (

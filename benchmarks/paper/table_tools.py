@@ -11,11 +11,12 @@ import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path[:0] = [os.path.join(ROOT, "benchmarks", "cpu"), os.path.join(ROOT, "python")]
-# Of test/Integration, whose path workloads adds.
+import workloads  # isort: split
+
+# Modules of test/Integration, whose path workloads adds.
 import batches
 import kernel_families
 import published_kernels
-import workloads
 from ftuner.study.judges import blocks_of, roofline_us  # noqa: F401
 
 DATA = os.path.join(ROOT, "benchmarks", "paper", "data")

@@ -68,10 +68,6 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
              "The compiler puts constant weights into the order in which "
              "blocks read them, on codegen paths that have one; their products "
              "then run only on the device's exact architecture"),
-      option("expand-views", &Options::expandViews,
-             "Products read and write through the reshapes around them, with a "
-             "loop for each dimension that an importer joined, and tensors "
-             "between kernels keep the narrow type that a program rounds to"),
   };
   return table;
 }
@@ -128,17 +124,22 @@ static std::string namesOfPaths(const FTunerOptions &options) {
   return "";
 }
 
+/// Products read and write through the reshapes around them, and tensors
+/// between kernels keep the narrow type that a program rounds to. Off until the
+/// tests of all front ends have passed with it: plans of exported attention
+/// change.
+static constexpr bool kExpandViews = false;
+
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  bool expandViews = options.settings().expandViews;
-  if (expandViews) {
+  if (kExpandViews) {
     pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
     pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
   }
   UKernelNormalizeLinalgPassOptions normalization;
-  normalization.keepRounded = expandViews;
+  normalization.keepRounded = kExpandViews;
   pm.addPass(createUKernelNormalizeLinalgPass(normalization));
   // Importers ask whether sizes are negative, where a program may say -1. Not
   // before elementwise operations on tensors are linalg: of those the pass

@@ -26,7 +26,7 @@ def check(where, text, options):
 listing, translate, run, opt = sys.argv[1:]
 with open(listing, encoding="utf-8") as file:
     listed = json.load(file)
-assert listed["version"] == 1
+assert listed["version"] == 2
 options = listed["options"]
 names = [option["name"] for option in options]
 assert names == sorted(set(names)), names

@@ -441,7 +441,6 @@ def test_values_of_compiler_options(source: Path) -> None:
     assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {
         "batch-tiles",
         "mutate-threads",
-        "expand-views",
         "pack-weights",
         "pad-reduce",
         "pad-term",

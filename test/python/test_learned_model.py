@@ -197,7 +197,7 @@ def test_the_search_takes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "b.predictor").write_bytes((tmp_path / "a.predictor").read_bytes()[:-8])
     for name, message in {
         "b.predictor": "it ends within array",
-        "c.predictor": "cannot read predictor",
+        "c.predictor": "expected a file or one of h200",
     }.items():
         error = explained(f"--learned-model={name}", code=1)
         assert "option --learned-model" in error and message in error

@@ -577,7 +577,7 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
         same = tmp_path / "same.svg"
         fails(
             2,
-            "expected two files",
+            "expected another file than --timeline",
             command,
             source,
             "--size=T=4",

@@ -61,7 +61,7 @@ def test_accepts_a_clean_tree(tmp_path: Path) -> None:
         ({"study/plans.py": "from .papers import read\n"}, "a circle of imports"),
         (
             {"options.py": "from .study import plans\n"},
-            "python/ftuner/frontend/torch/options.py:1: imports ftuner.study.plans: only cli may import 'study'",
+            "python/ftuner/options.py:1: imports ftuner.study.plans: only cli may import 'study'",
         ),
     ],
 )

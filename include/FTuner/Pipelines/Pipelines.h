@@ -25,11 +25,9 @@ struct PipelineSettings {
   /// Constant weights are put into the order in which blocks read them, where
   /// one of the codegen paths takes them so.
   bool packWeights = false;
-  /// Products read and write through the reshapes around them.
-  bool expandViews = false;
 };
 
-/// preset, device, ptxas-feedback, precision, pack-weights and expand-views.
+/// preset, device, ptxas-feedback, precision and pack-weights.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();

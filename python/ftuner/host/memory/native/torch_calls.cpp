@@ -257,6 +257,23 @@ PyObject *makeMethod(PyTypeObject *type, PyObject *args, PyObject *) {
   return self;
 }
 
+/// The documentation of the function that serves what is declined, for help().
+PyObject *documentationOfMethod(PyObject *self, void *) {
+  return PyObject_GetAttrString(
+      reinterpret_cast<MethodObject *>(self)->otherwise, "__doc__");
+}
+
+/// Its name, as every function of Python has one.
+PyObject *nameOfMethod(PyObject *self, void *) {
+  return PyObject_GetAttrString(
+      reinterpret_cast<MethodObject *>(self)->otherwise, "__name__");
+}
+
+PyGetSetDef methodAttributes[] = {
+    {"__doc__", documentationOfMethod, nullptr, nullptr, nullptr},
+    {"__name__", nameOfMethod, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 void deleteMethod(PyObject *self) {
   Py_DECREF(reinterpret_cast<MethodObject *>(self)->otherwise);
   Py_TYPE(self)->tp_free(self);
@@ -541,6 +558,7 @@ PyMODINIT_FUNC PyInit_ftuner_torch_calls() {
            makeMethod, deleteMethod, offsetof(MethodObject, vectorcall));
   methodType.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
   methodType.tp_descr_get = bindMethod;
+  methodType.tp_getset = methodAttributes;
   describe(graphCallType, "ftuner_torch_calls.GraphCall",
            sizeof(GraphCallObject), makeGraphCall, deleteGraphCall,
            offsetof(GraphCallObject, vectorcall));
