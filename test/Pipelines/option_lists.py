@@ -48,13 +48,19 @@ for option in options:
     for value in option.get("values", []):
         assert value in option["help"], option
 
+basic = [option for option in options if option["level"] == "basic"]
+others = {option["name"] for option in options} - {option["name"] for option in basic}
 for path in (translate, run):
     with open(path, encoding="utf-8") as file:
-        check(path, file.read(), options)
+        text = file.read()
+    check(path, text, basic)
+    assert not others & {name for name, _ in shown(text)}, path
+    with open(path + "-all", encoding="utf-8") as file:
+        check(path + "-all", file.read(), options)
 with open(opt, encoding="utf-8") as file:
     text = file.read()
-check("ftuner-compile", section(text, "--ftuner-compile  ", "--ftuner-front-end  "), options)
-check("ftuner-front-end", section(text, "--ftuner-front-end  ", "--ftuner-form  "), options)
+for name, after in (("compile", "front-end"), ("front-end", "form")):
+    check(name, section(text, f"--ftuner-{name}  ", f"--ftuner-{after}  "), basic)
 of_search = [option for option in options if {"kind": "pipeline"} not in option["read_by"]]
 assert len(of_search) == len(options) - 5
 of_pass = section(text, "--ukernel-plan-workloads  ", "--ukernel-plan-workspace  ")
