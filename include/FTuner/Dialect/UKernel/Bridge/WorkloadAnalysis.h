@@ -10,8 +10,8 @@
 //   markAnalysesPreserved<WorkloadAnalysis>();
 //
 // It reaches from packing to planning and to the rounds of assembler feedback.
-// It cannot reach further, and `toWorkload`, which takes some 10 us, describes an
-// operator anew
+// It cannot reach further, and `toWorkload`, which takes some 10 us, describes
+// an operator anew
 //
 // * in formation, where only the precision asks for it, which changes the
 //   operator;
