@@ -38,6 +38,8 @@ public:
 
   /// The size of a dimension of a ranked tensor.
   Extent dimOf(mlir::Value tensor, int64_t dim);
+  /// The product of the sizes of some dimensions of a ranked tensor.
+  Extent groupOf(mlir::Value source, llvm::ArrayRef<int64_t> dims);
   /// A value of type index.
   Extent valueOf(mlir::Value value);
 
@@ -78,7 +80,6 @@ private:
   Extent unknown(mlir::StringAttr symbol, mlir::Value value, int64_t dim,
                  std::optional<std::pair<unsigned, int64_t>> origin = {});
   Extent argumentDim(mlir::BlockArgument argument, int64_t dim);
-  Extent groupOf(mlir::Value source, llvm::ArrayRef<int64_t> dims);
   Extent mixed(mlir::OpFoldResult size);
   std::optional<Extent> evaluate(mlir::AffineExpr expr, mlir::ValueRange dims,
                                  mlir::ValueRange symbols);

@@ -65,18 +65,6 @@ bool splitsReduction(linalg::LinalgOp op, OpOperand &operand,
   return false;
 }
 
-Extent productOf(ExtentAnalysis &extents, tensor::ExpandShapeOp op,
-                 ArrayRef<int64_t> group) {
-  Extent result;
-  for (int64_t dim : group) {
-    Extent extent = extents.dimOf(op.getResult(), dim);
-    result.factor *= extent.factor;
-    result.unknowns.append(extent.unknowns);
-  }
-  llvm::sort(result.unknowns);
-  return result;
-}
-
 /// Returns true if the sizes of the parts are proven to have the size of what
 /// is expanded as their product. Nothing asserts that later if the reshape
 /// becomes part of an operator.
@@ -84,7 +72,8 @@ bool isProven(tensor::ExpandShapeOp op) {
   ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
   extents.assumeAssertionsBefore(op);
   for (auto [index, group] : llvm::enumerate(op.getReassociationIndices()))
-    if (!(productOf(extents, op, group) == extents.dimOf(op.getSrc(), index)))
+    if (!(extents.groupOf(op.getResult(), group) ==
+          extents.dimOf(op.getSrc(), index)))
       return false;
   return true;
 }
@@ -134,12 +123,12 @@ struct DropUnitDimsOfOutput : public OpRewritePattern<linalg::GenericOp> {
     if (!op.hasPureTensorSemantics() || op.getNumDpsInits() != 1)
       return failure();
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(rewriter, op.getLoc(), op.getOutputs()[0]);
     std::optional<Value> init =
         dropUnitDims(rewriter, op.getLoc(), op.getOutputs()[0], maps.back());
     if (!init)
       return failure();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, op.getLoc(), op.getOutputs()[0]);
     auto collapse = init->getDefiningOp<tensor::CollapseShapeOp>();
     auto reduced = linalg::GenericOp::create(
         rewriter, op.getLoc(), init->getType(), op.getInputs(), *init, maps,
