@@ -8,34 +8,5 @@ module registers the backend. The code is in `ftuner.frontend.torch`.
 
 from __future__ import annotations
 
-from .frontend.torch import (
-    ExportedModel,
-    InductorPass,
-    Options,
-    RejectedOp,
-    Report,
-    aoti_compile_and_package,
-    backend,
-    build_library,
-    capture_sizes,
-    export,
-    inductor_pass,
-    report,
-    reset_report,
-)
-
-__all__ = [
-    "ExportedModel",
-    "InductorPass",
-    "Options",
-    "RejectedOp",
-    "Report",
-    "aoti_compile_and_package",
-    "backend",
-    "build_library",
-    "capture_sizes",
-    "export",
-    "inductor_pass",
-    "report",
-    "reset_report",
-]
+from .frontend.torch import *  # noqa: F403
+from .frontend.torch import __all__ as __all__
