@@ -128,7 +128,7 @@ static std::string namesOfPaths(const FTunerOptions &options) {
 /// between kernels keep the narrow type that a program rounds to. Off until the
 /// tests of all front ends have passed with it: plans of exported attention
 /// change.
-static constexpr bool kExpandViews = false;
+static constexpr bool kExpandViews = true;
 
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
