@@ -124,22 +124,14 @@ static std::string namesOfPaths(const FTunerOptions &options) {
   return "";
 }
 
-/// Products read and write through the reshapes around them, and tensors
-/// between kernels keep the narrow type that a program rounds to. Off until the
-/// tests of all front ends have passed with it: plans of exported attention
-/// change.
-static constexpr bool kExpandViews = true;
-
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  if (kExpandViews) {
-    pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
-    pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
-  }
+  pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
+  pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
   UKernelNormalizeLinalgPassOptions normalization;
-  normalization.keepRounded = kExpandViews;
+  normalization.keepRounded = true;
   pm.addPass(createUKernelNormalizeLinalgPass(normalization));
   // Importers ask whether sizes are negative, where a program may say -1. Not
   // before elementwise operations on tensors are linalg: of those the pass

@@ -589,3 +589,96 @@ func.func @squeezed_addend(%a: tensor<?x40xf32>, %b: tensor<40x24xf32>, %o: tens
   } -> tensor<?x24xf32>
   return %y : tensor<?x24xf32>
 }
+
+// -----
+
+// An operator takes the static size of its output.
+// CHECK-LABEL: func.func @static_output
+// CHECK: %[[E:.*]] = tensor.empty() : tensor<3xi32>
+// CHECK: linalg.generic {{.*}} outs(%[[E]] : tensor<3xi32>)
+func.func @static_output() -> tensor<?xi32> {
+  %e = tensor.empty() : tensor<3xi32>
+  %o = tensor.cast %e : tensor<3xi32> to tensor<?xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%o : tensor<?xi32>) {
+  ^bb0(%u: i32):
+    %i = linalg.index 0 : index
+    %v = arith.index_cast %i : index to i32
+    linalg.yield %v : i32
+  } -> tensor<?xi32>
+  return %y : tensor<?xi32>
+}
+
+// -----
+
+#prob = affine_map<(b, g, r, t, d, l) -> (b, g, r, t, l)>
+#value = affine_map<(b, g, r, t, d, l) -> (b, l, g, d)>
+#out = affine_map<(b, g, r, t, d, l) -> (b, g, r, t, d)>
+
+// Heads of a group and their queries stay two loops if the result is stored by
+// query, then by head: the product stores it so.
+// CHECK-DAG: #[[READ:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d3, d1, d4)>
+// CHECK-DAG: #[[PRODUCT:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3, d4)>
+// CHECK-LABEL: func.func @heads_by_query
+// CHECK: linalg.generic {indexing_maps = [{{.*}}, {{.*}}, #[[PRODUCT]]]
+// CHECK: %[[Y:.*]] = linalg.generic {indexing_maps = [#[[READ]], {{.*}}]
+// CHECK: arith.truncf
+// CHECK: tensor.collapse_shape %[[Y]]
+func.func @heads_by_query(%p: tensor<?x8x4x?x?xf16>, %v: tensor<?x?x8x64xf16>, %o: tensor<?x8x4x?x64xf32>, %e: tensor<?x8x4x?x64xf16>, %f: tensor<?x?x8x4x64xf16>) -> tensor<?x?x32x64xf16> {
+  %x = linalg.generic {indexing_maps = [#prob, #value, #out], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%p, %v : tensor<?x8x4x?x?xf16>, tensor<?x?x8x64xf16>) outs(%o : tensor<?x8x4x?x64xf32>) {
+  ^bb0(%a: f16, %b: f16, %u: f32):
+    %a32 = arith.extf %a : f16 to f32
+    %b32 = arith.extf %b : f16 to f32
+    %m = arith.mulf %a32, %b32 : f32
+    %s = arith.addf %u, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x8x4x?x64xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(b, g, r, t, d) -> (b, g, r, t, d)>, affine_map<(b, g, r, t, d) -> (b, g, r, t, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<?x8x4x?x64xf32>) outs(%e : tensor<?x8x4x?x64xf16>) {
+  ^bb0(%a: f32, %u: f16):
+    %a16 = arith.truncf %a : f32 to f16
+    linalg.yield %a16 : f16
+  } -> tensor<?x8x4x?x64xf16>
+  %t = linalg.transpose ins(%h : tensor<?x8x4x?x64xf16>) outs(%f : tensor<?x?x8x4x64xf16>) permutation = [0, 3, 1, 2, 4]
+  %y = tensor.collapse_shape %t [[0], [1], [2, 3], [4]] : tensor<?x?x8x4x64xf16> into tensor<?x?x32x64xf16>
+  return %y : tensor<?x?x32x64xf16>
+}
+
+// -----
+
+#batched = affine_map<(b, g, r, t, d, l) -> (b, g, r, t, l)>
+#shared = affine_map<(b, g, r, t, d, l) -> (b, l, g, d)>
+#rows = affine_map<(b, g, r, t, d, l) -> (b, g, r, t, d)>
+
+// They are one loop if the result is stored by head.
+// CHECK-LABEL: func.func @heads_first
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+func.func @heads_first(%p: tensor<?x8x4x?x?xf32>, %v: tensor<?x?x8x64xf32>, %o: tensor<?x8x4x?x64xf32>) -> tensor<?x8x4x?x64xf32> {
+  %x = linalg.generic {indexing_maps = [#batched, #shared, #rows], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%p, %v : tensor<?x8x4x?x?xf32>, tensor<?x?x8x64xf32>) outs(%o : tensor<?x8x4x?x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %u: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %u, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x8x4x?x64xf32>
+  return %x : tensor<?x8x4x?x64xf32>
+}
+
+// -----
+
+#tokens = affine_map<(b, t, n, k) -> (b, t, k)>
+#weight = affine_map<(b, t, n, k) -> (n, k)>
+#linear = affine_map<(b, t, n, k) -> (b, t, n)>
+
+// Rows of a single product are one loop however its result is stored: each batch
+// would read the weights again.
+// CHECK-LABEL: func.func @tokens
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel"]}
+func.func @tokens(%x: tensor<?x?x64xf32>, %w: tensor<32x64xf32>, %o: tensor<?x?x32xf32>, %e: tensor<?x?x32xf32>) -> tensor<?x?x32xf32> {
+  %p = linalg.generic {indexing_maps = [#tokens, #weight, #linear], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x, %w : tensor<?x?x64xf32>, tensor<32x64xf32>) outs(%o : tensor<?x?x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %u: f32):
+    %m = arith.mulf %a, %b : f32
+    %s = arith.addf %u, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<?x?x32xf32>
+  %y = linalg.transpose ins(%p : tensor<?x?x32xf32>) outs(%e : tensor<?x?x32xf32>) permutation = [1, 0, 2]
+  return %y : tensor<?x?x32xf32>
+}

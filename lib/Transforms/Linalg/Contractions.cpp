@@ -187,9 +187,42 @@ struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   }
 };
 
+/// Returns the order in which the program stores the product's result, in the
+/// product's loops: its own order after the elementwise operators and
+/// transposes that alone read it. The operators become its epilogue, which
+/// writes in that order.
+AffineMap storedOrder(linalg::LinalgOp product) {
+  AffineMap order =
+      product.getMatchingIndexingMap(product.getDpsInitOperand(0));
+  Value stored = product->getResult(0);
+  while (stored.hasOneUse()) {
+    OpOperand &use = *stored.use_begin();
+    auto reader = dyn_cast<linalg::LinalgOp>(use.getOwner());
+    if (!reader || reader.getNumParallelLoops() != reader.getNumLoops() ||
+        reader->getNumResults() != 1 || reader.isDpsInit(&use))
+      break;
+    AffineMap read = reader.getMatchingIndexingMap(&use);
+    AffineMap written =
+        reader.getMatchingIndexingMap(reader.getDpsInitOperand(0));
+    if (!read.isPermutation() || !written.isPermutation())
+      break;
+    order = inversePermutation(read).compose(order);
+    order = written.compose(order);
+    stored = reader->getResult(0);
+  }
+  return order;
+}
+
 /// Collapses loops of one role that every operand has side by side in one order
 /// into one loop. Batch loops stay apart while a workload has room for them, so
 /// that epilogues may read them one by one.
+///
+/// In a batch of products, the loops must also lie side by side in the result
+/// as the program stores it: the heads of one group and their queries are one
+/// loop only if the result is stored by head, then by query. Otherwise a kernel
+/// of its own would transpose the result. A single product joins them anyway:
+/// its rhs, usually weights, would be read again for each step of the loop left
+/// apart.
 struct CollapseContraction
     : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -202,35 +235,15 @@ struct CollapseContraction
     if (!loops || llvm::is_contained(op.getStaticLoopRanges(), 0))
       return failure();
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    SmallVector<ReassociationIndices> groups;
-    unsigned numLoops = op.getNumLoops();
-    auto add = [&](const ReassociationIndices &group) {
-      if (group.size() < 2)
-        return;
-      groups.push_back(group);
-      numLoops -= group.size() - 1;
-    };
-    auto collapse = [&](ArrayRef<unsigned> role, AffineMap order) {
-      ReassociationIndices group;
-      for (AffineExpr result : order.getResults()) {
-        unsigned loop = cast<AffineDimExpr>(result).getPosition();
-        if (!llvm::is_contained(role, loop))
-          continue;
-        ReassociationIndices longer = group;
-        longer.push_back(loop);
-        if (!linalg::areDimSequencesPreserved(maps, {longer})) {
-          add(group);
-          longer = {static_cast<int64_t>(loop)};
-        }
-        group = longer;
-      }
-      add(group);
-    };
-    collapse(loops->m, maps[0]);
-    collapse(loops->n, maps[1]);
-    collapse(loops->k, maps[0]);
-    if (numLoops > kMaxLoops)
-      collapse(loops->batch, maps[0]);
+    if (!loops->batch.empty())
+      maps.push_back(storedOrder(op));
+    SmallVector<ReassociationIndices> groups = groupsOf(*loops, maps);
+    // Where a workload has no room for the loops that this leaves apart, the
+    // result is transposed by a kernel of its own.
+    if (numLoopsAfter(op, groups) > kMaxLoops)
+      groups = groupsOf(*loops, op.getIndexingMapsArray());
+    if (numLoopsAfter(op, groups) > kMaxLoops)
+      addGroups(loops->batch, maps[0], op.getIndexingMapsArray(), groups);
     if (groups.empty())
       return failure();
     // A collapsed named op would keep its maps over all loops.
@@ -243,6 +256,50 @@ struct CollapseContraction
     if (succeeded(result))
       rewriter.replaceOp(*generic, result->results);
     return success(isNamed || succeeded(result));
+  }
+
+private:
+  /// Adds the groups of loops of one role that all maps have side by side in
+  /// the given order.
+  static void addGroups(ArrayRef<unsigned> role, AffineMap order,
+                        ArrayRef<AffineMap> maps,
+                        SmallVectorImpl<ReassociationIndices> &groups) {
+    ReassociationIndices group;
+    auto finish = [&] {
+      if (group.size() > 1)
+        groups.push_back(group);
+    };
+    for (AffineExpr result : order.getResults()) {
+      unsigned loop = cast<AffineDimExpr>(result).getPosition();
+      if (!llvm::is_contained(role, loop))
+        continue;
+      ReassociationIndices longer = group;
+      longer.push_back(loop);
+      if (!linalg::areDimSequencesPreserved(maps, {longer})) {
+        finish();
+        longer = {static_cast<int64_t>(loop)};
+      }
+      group = longer;
+    }
+    finish();
+  }
+
+  /// Returns the groups of m, n and k loops that all maps have side by side.
+  static SmallVector<ReassociationIndices> groupsOf(const Contraction &loops,
+                                                    ArrayRef<AffineMap> maps) {
+    SmallVector<ReassociationIndices> groups;
+    addGroups(loops.m, maps[0], maps, groups);
+    addGroups(loops.n, maps[1], maps, groups);
+    addGroups(loops.k, maps[0], maps, groups);
+    return groups;
+  }
+
+  static unsigned numLoopsAfter(linalg::LinalgOp op,
+                                ArrayRef<ReassociationIndices> groups) {
+    unsigned numLoops = op.getNumLoops();
+    for (const ReassociationIndices &group : groups)
+      numLoops -= group.size() - 1;
+    return numLoops;
   }
 };
 

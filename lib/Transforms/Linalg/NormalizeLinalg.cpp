@@ -345,11 +345,16 @@ bool shouldFuse(OpOperand *operand) {
 /// collapses: from an operand of an elementwise operator to the result, if it
 /// is the reshape of an operator's result, or from the result of a data
 /// movement to its operand, for example where a collapsed contraction starts
-/// from a broadcast.
+/// from a broadcast. A movement of an operator's result stays before the
+/// reshape: the operator, a product perhaps, then stores its result moved.
 bool shouldMoveReshape(OpOperand *operand) {
   if (isa<tensor::CollapseShapeOp>(operand->getOwner())) {
     Operation *producer = operand->get().getDefiningOp();
-    return producer->hasOneUse() && matchProjectedCopy(producer).has_value();
+    std::optional<ProjectedCopy> copy = matchProjectedCopy(producer);
+    if (!copy || !producer->hasOneUse())
+      return false;
+    auto moved = copy->source.getDefiningOp<linalg::LinalgOp>();
+    return !moved || !moved->hasOneUse();
   }
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
@@ -472,6 +477,11 @@ void ftuner::populateDropUnitDimsPatterns(RewritePatternSet &patterns) {
 void ftuner::populateCleanupPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   context->getLoadedDialect<linalg::LinalgDialect>()
+      ->getCanonicalizationPatterns(patterns);
+  // Operators take the static sizes of their outputs: upstream's fusion gives
+  // an operator a new empty tensor where its output is the cast of one, and the
+  // empty tensor's own patterns make a cast of that again, for ever.
+  context->getLoadedDialect<tensor::TensorDialect>()
       ->getCanonicalizationPatterns(patterns);
   linalg::GenericOp::getCanonicalizationPatterns(patterns, context);
   linalg::FillOp::getCanonicalizationPatterns(patterns, context);
