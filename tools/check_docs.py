@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the Markdown pages: those of the root, and docs/.
+"""Checks Markdown pages: the given ones, or all of the root and of docs/.
 
 Always: relative links lead to files of the repository, and to headings that
 exist. With --bin-dir also the pages' commands, page by page, in a folder of
@@ -165,9 +165,9 @@ def run_page(path, bin_dir, folder, cache):
                 yield f"expected the output {line!r} after the lines before it, but got:\n{printed[:4000]}"
 
 
-def check_pages(bin_dir, cache):
+def check_pages(paths, bin_dir, cache):
     failed = False
-    for path in pages():
+    for path in paths:
         problems = list(check_links(path))
         if bin_dir:
             with tempfile.TemporaryDirectory() as folder:
@@ -183,9 +183,14 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bin-dir", help="folder of FTuner's programs: run the commands too")
+    parser.add_argument("pages", nargs="*", metavar="PAGE", help="a page (default: all)")
     options = parser.parse_args()
+    for page in options.pages:
+        if not os.path.isfile(page):
+            parser.error(f"expected a page, but got '{page}'")
+    paths = [os.path.abspath(page) for page in options.pages] or pages()
     with tempfile.TemporaryDirectory() as cache:
-        failed = check_pages(options.bin_dir and os.path.abspath(options.bin_dir), cache)
+        failed = check_pages(paths, options.bin_dir and os.path.abspath(options.bin_dir), cache)
     sys.exit(1 if failed else 0)
 
 

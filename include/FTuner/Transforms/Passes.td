@@ -107,7 +107,7 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     matched by their maps and bodies; nothing is fused into a contraction, and
     no fusion changes where a sum in f16 or bf16 rounds. An assertion inside an
     operator becomes a condition: elements that it does not hold for are NaN, or
-    0 of integers.
+    0 of integers. A sine and cosine of one operation (`math.sincos`) become two.
 
     ```mlir
     %wt = linalg.transpose ins(%w : tensor<64x48xf32>) outs(%e : …) permutation = [1, 0]

@@ -138,6 +138,22 @@ struct ConstantOfNothingToEmpty : public OpRewritePattern<arith::ConstantOp> {
   }
 };
 
+/// Computes sine and cosine apart: fusion, prices and kernels know operations
+/// of one result.
+struct SplitSincos : public OpRewritePattern<math::SincosOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::SincosOp op,
+                                PatternRewriter &rewriter) const override {
+    Value x = op.getOperand();
+    auto fastmath = op.getFastmathAttr();
+    Value sine = math::SinOp::create(rewriter, op.getLoc(), x, fastmath);
+    Value cosine = math::CosOp::create(rewriter, op.getLoc(), x, fastmath);
+    rewriter.replaceOp(op, {sine, cosine});
+    return success();
+  }
+};
+
 /// Folds roots of constants of 16 bits, which upstream does not fold: a root
 /// that is hoisted from an operator's body would be computed on the host, and
 /// some compilers of host code do not compute in 16 bits.
@@ -411,7 +427,8 @@ struct UKernelNormalizeLinalgPass
                        WidenNarrowPower<math::PowFOp>>(context, /*benefit=*/2);
           patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
                        SingleElementToFill, HoistScalars, DropUnitDims,
-                       FoldNarrowRoot, ReadOverwrittenInit>(context);
+                       FoldNarrowRoot, ReadOverwrittenInit, SplitSincos>(
+              context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           populatePointConvolutionPatterns(patterns);

@@ -7,6 +7,7 @@
 #include "../DeviceTest.h"
 #include "../StubModel.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/Planning/RankedStrategy.h"
 #include "FTuner/Search/Ranking/Candidates.h"
 #include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Sampling.h"
@@ -259,6 +260,14 @@ TEST_F(RangeTest, HugeExtentsDoNotOverflow) {
     }
 }
 
+/// Returns true if the cost model orders the programs of a strategy of the
+/// list, all of which rank.
+static bool ranksByScore(const SearchProblem &problem,
+                         const SearchStrategy &strategy) {
+  const auto &ranking = static_cast<const RankedStrategy &>(strategy);
+  return llvm::cantFail(ranking.makeRanker(problem, {}))->ranksByScore();
+}
+
 TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
   options.minGain = 1e-4;
   // Of T × 64 by 64 × T, rows of three T in four are not whole vectors.
@@ -271,7 +280,14 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
                     *findCostModel("latency"), options};
     llvm::Expected<Plan> plan = solve(p, *strategy);
     ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
-    EXPECT_LE(plan->families.size(), 16u);
+    // Other strategies with an order of their own may have slow plans, of one
+    // family or of many.
+    bool isJudged = strategy->name() == "roller" ||
+                    strategy->name() == "dietcode" ||
+                    ranksByScore(p, *strategy);
+    if (isJudged) {
+      EXPECT_LE(plan->families.size(), 16u);
+    }
     std::set<unsigned> serving;
     for (int64_t size = 1; size <= 128; ++size) {
       int64_t alignment = alignmentOf(workload, {size, size, 64});
@@ -282,8 +298,9 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
         serving.insert(family);
     }
     // Walks of `gensor` for products as small as these end in one tile.
-    if (strategy->name() != "gensor")
+    if (isJudged && strategy->name() != "gensor") {
       EXPECT_GT(serving.size(), 2u);
+    }
     // Those that the latency model ranks lose less than the unaligned general
     // family alone.
     Plan less = *plan;
@@ -298,8 +315,8 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
       }
       return sum;
     };
-    if (strategy->name() != "roller" && strategy->name() != "gensor" &&
-        !plan->unalignedEntries.empty()) {
+    if (isJudged && strategy->name() != "roller" &&
+        strategy->name() != "gensor" && !plan->unalignedEntries.empty()) {
       EXPECT_LT(time(*plan), time(less));
     }
     // One kernel serves all.

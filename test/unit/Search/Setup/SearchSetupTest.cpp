@@ -1,5 +1,7 @@
 //===- SearchSetupTest.cpp - From values of options to a search -----------===//
 #include "FTuner/Search/Setup/SearchSetup.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 
 using namespace ftuner;
@@ -31,10 +33,13 @@ TEST(SearchSetup, FindsWhatIsNamed) {
 
 TEST(SearchSetup, ErrorsNameTheOption) {
   EXPECT_EQ(errorOf({{"wings", int64_t(2)}}), "unknown option --wings");
+  std::string names = llvm::join(
+      llvm::map_range(costModels(),
+                      [](const CostModel *model) { return model->name(); }),
+      ", ");
   EXPECT_EQ(errorOf({{"cost-model", std::string("dice")}}),
-            "option --cost-model: expected one of latency, sia, sia-program, "
-            "learned, "
-            "but got 'dice'");
+            "option --cost-model: expected one of " + names +
+                ", but got 'dice'");
   EXPECT_EQ(errorOf({{"max-kernels", int64_t(0)}}),
             "option --max-kernels: expected 1 to 1024, but got 0");
   EXPECT_EQ(errorOf({{"calibration", std::string("none.json")}})
