@@ -332,7 +332,7 @@ def test_the_effect_that_frees_a_constant_depends_on_the_prior(tmp_path: Path) -
     changed = rows.predict({**start, "dram_share": 1.05 * start["dram_share"]})
     effect = np.log(changed / rows.predict(start)) / np.log(1.05)
     size = np.sqrt(np.mean(effect**2))
-    assert fit.LEAST_EFFECT < size < fit.LEAST_EFFECT_ALONE
+    assert fit.MIN_EFFECT < size < fit.MIN_EFFECT_WITHOUT_PRIOR
     found = fit.fit(rows, start, ["dram_share"], prior=0.1)
     assert [*found.free, *found.at_bounds] == ["dram_share"]
     assert fit.fit(rows, start, ["dram_share"]).unmoved == ["dram_share"]

@@ -160,11 +160,13 @@ def test_programs_unlike_those_of_the_training_are_unknown(tmp_path: Path) -> No
 
 
 def test_deviations_are_of_rows_that_were_not_trained_on() -> None:
-    of = provenance.Deviation.of([2.0, 2.0, 8.0, 8.0], [1.0, 2.0, 4.0, 8.0], [0, 0, 1, 1])
+    of = provenance.Deviation.from_predictions(
+        [2.0, 2.0, 8.0, 8.0], [1.0, 2.0, 4.0, 8.0], [0, 0, 1, 1]
+    )
     assert of.rows == 4
     # ln 2 off or not: half of the rows, and about the mean of each of two tasks.
     assert of.overall == pytest.approx(np.log(2) / np.sqrt(2))
-    assert of.between == pytest.approx(np.log(2) / np.sqrt(2))
+    assert of.within_task == pytest.approx(np.log(2) / np.sqrt(2))
 
 
 def test_a_tuned_predictor_was_trained_on_more(tmp_path: Path) -> None:

@@ -425,7 +425,7 @@ def has_standard_output(options: argparse.Namespace, *files: str) -> bool:
     return bool(given)
 
 
-def track(items: Iterable[T], what: str) -> Iterator[T]:
+def track(items: Iterable[T], label: str) -> Iterator[T]:
     """Goes through the items with a bar on a terminal."""
     everything = list(items)
     is_shown = progress.is_drawn()
@@ -433,7 +433,7 @@ def track(items: Iterable[T], what: str) -> Iterator[T]:
         if is_shown:
             filled = 30 * number // len(everything)
             bar = "#" * filled + "." * (30 - filled)
-            progress.draw(f"{what} [{bar}] {number}/{len(everything)}")
+            progress.draw(f"{label} [{bar}] {number}/{len(everything)}")
         yield item
     if is_shown:
         progress.draw("")

@@ -139,7 +139,7 @@ def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Pat
     return module, built
 
 
-def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], what: str) -> None:
+def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], noun: str) -> None:
     """Raises `Error` if a file is there that FTuner did not write."""
     if not path.is_file():
         return  # `outputs.write` tells what cannot be written.
@@ -150,7 +150,7 @@ def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], what: str) -> Non
     except OSError as error:
         raise outputs.cannot_write(str(path), error.strerror) from error
     raise Error(
-        f"cannot write '{path}': expected no file, or {what} that FTuner wrote; move the one that "
+        f"cannot write '{path}': expected no file, or {noun} that FTuner wrote; move the one that "
         "is there, or choose another name for the library"
     )
 

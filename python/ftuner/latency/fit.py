@@ -89,13 +89,13 @@ _OFFSET_BOUNDS = (0.5, 200.0)
 SCALE = 0.08
 # A constant stays where a change of it by 1 % changes predictions by less than this many
 # percent (root mean square): with a prior, and with none that would hold it.
-LEAST_EFFECT = 0.002
-LEAST_EFFECT_ALONE = 0.02
+MIN_EFFECT = 0.002
+MIN_EFFECT_WITHOUT_PRIOR = 0.02
 # From here on a device counts fully in the means of the devices' constants.
 CLEAR_EFFECT = 0.02
 # A constant as near as this to a bound, relatively, is at it.
 _AT_BOUND = 1e-3
-FEWEST_ROWS = 30
+MIN_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
 # A row of the tensor cores may be dozens of launches (MeasurementTable.choices).
@@ -206,11 +206,11 @@ def _fit_free(
         if len(floors):
             offsets[index] = min(offsets[index], 0.8 * floors.min())
     here = residuals(start, offsets)
-    least = LEAST_EFFECT if prior else LEAST_EFFECT_ALONE
+    min_effect = MIN_EFFECT if prior else MIN_EFFECT_WITHOUT_PRIOR
 
     def is_moved(constants: Mapping[str, float], changed: Array, mask: Any = slice(None)) -> bool:
         effect = (residuals(constants, changed) - here)[mask] / np.log(1.05)
-        return bool(np.sqrt(np.mean(effect**2)) >= least)
+        return bool(np.sqrt(np.mean(effect**2)) >= min_effect)
 
     unmoved = [name for name in free if not is_moved({**start, name: start[name] * 1.05}, offsets)]
     timed = [index for index in timed if is_moved(start, offsets * 1.05, rows.device == index)]

@@ -219,10 +219,10 @@ def _vector_choices(
     """Kernels for products where one factor is a vector, or the left one is a few."""
     batch, m, n, k = sizes
     has_few = is_transposed & (batch == 1) & (device.capability >= _HOPPER)
-    most = np.where(has_few, vendor_gemv.MOST_VECTORS, 1)
+    max_vectors = np.where(has_few, vendor_gemv.MAX_VECTORS, 1)
     # For N = 1 the matrix is the left factor, which is contiguous along K.
     is_left = (n == 1) & (m > 1)
-    row = np.flatnonzero(is_left | (m <= most))
+    row = np.flatnonzero(is_left | (m <= max_vectors))
     is_left = is_left[row]
     outputs, vectors = np.where(is_left, m[row], n[row]), np.where(is_left, 1, m[row])
     launches = vendor_gemv.launches_of(
@@ -265,17 +265,17 @@ def fma_choices(
         np.array([tile in tile_set.tiles for tile, _ in choices])[:, None]
         & (is_slice | (split[:, None] == 1)),
     )
-    which, row = np.nonzero(is_choice)
+    chosen, row = np.nonzero(is_choice)
     kernels = FmaKernels(
-        tile_m=tile_m[which],
-        tile_n=tile_n[which],
+        tile_m=tile_m[chosen],
+        tile_n=tile_n[chosen],
         layout=np.full(len(row), "tn"),
-        slices=slices[which],
+        slices=slices[chosen],
         stages=np.full(len(row), tile_set.stages),
-        threads=usual_threads(tile_m, tile_n, slices)[which],
+        threads=usual_threads(tile_m, tile_n, slices)[chosen],
         is_swizzled=np.full(len(row), True),
         is_row_major=np.full(len(row), tile_set.is_row_major),
-        split=split[which],
-        has_sums=split[which] > 1,
+        split=split[chosen],
+        has_sums=split[chosen] > 1,
     )
     return kernels, row

@@ -138,7 +138,7 @@ def train(
     learned = targets(data, corrects)
     labels = labels or Labels.fit(learned, transform)
     base, trees = grown(inputs(data), labels.forward(learned), max_iter=rounds, random_state=seed)
-    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.of(data, learned))
+    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.from_data(data, learned))
 
 
 def grown(

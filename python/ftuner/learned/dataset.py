@@ -253,7 +253,7 @@ class Dataset:
                 digest.update(json.dumps(header, sort_keys=True).encode())
                 if digest.hexdigest() != hash:
                     raise ValueError("its contents are not those of its hash")
-            return cls._of(header, arrays)
+            return cls._from_arrays(header, arrays)
         except OSError as error:
             raise Error(f"cannot read '{path}': {error.strerror or error}") from error
         except (
@@ -270,7 +270,7 @@ class Dataset:
             raise Error(f"'{path}' is not a data set: {error}") from error
 
     @classmethod
-    def _of(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:
+    def _from_arrays(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:
         bounds = np.concatenate([[0], np.cumsum(arrays["statements"])]).tolist()
         ordering, features = arrays["ordering"].astype(np.int64), arrays["features"]
         parts = [

@@ -24,8 +24,8 @@ _SLICE, _POINT = 4, 5
 _SUM_THREADS = 256
 
 
-def ceil_div(number: Any, by: Any) -> Any:
-    return -(-number // by)
+def ceil_div(number: Any, divisor: Any) -> Any:
+    return -(-number // divisor)
 
 
 def trees_of(
@@ -119,13 +119,13 @@ def copy_loops(
     As many threads as there are accesses along the inner axis, the others along the outer one.
     """
     vectors = ceil_div(columns, width)
-    along = np.minimum(vectors, threads)
-    across = np.minimum(rows, np.maximum(threads // along, 1))
+    inner_threads = np.minimum(vectors, threads)
+    outer_threads = np.minimum(rows, np.maximum(threads // inner_threads, 1))
     return [
-        loop("thread", across, "thread", outer, 1),
-        loop("thread", along, "thread", inner, width),
-        loop("slot", ceil_div(rows, across), "unrolled", outer, across),
-        loop("slot", ceil_div(vectors, along), "unrolled", inner, along * width),
+        loop("thread", outer_threads, "thread", outer, 1),
+        loop("thread", inner_threads, "thread", inner, width),
+        loop("slot", ceil_div(rows, outer_threads), "unrolled", outer, outer_threads),
+        loop("slot", ceil_div(vectors, inner_threads), "unrolled", inner, inner_threads * width),
         loop("element", width, "vectorized", inner, 1),
     ]
 
@@ -317,18 +317,18 @@ class TensorProducts(_Tiles):
 
 
 def _describe_tensor(
-    tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, across: int
+    tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, is_across: int
 ) -> None:
     m, n, k, size = p.m, p.n, p.k, p.element_bytes
-    along = 32 // size
+    instruction_depth = 32 // size
     if grouped:
-        rows, columns = (N, M) if across else (M, N)
-        long, others = (p.tile_n, p.tile_m) if across else (p.tile_m, p.tile_n)
-        groups, beside = (p.warps_n, p.warps_m) if across else (p.warps_m, p.warps_n)
-        own, own_others = long // groups, others // beside
+        rows, columns = (N, M) if is_across else (M, N)
+        long, others = (p.tile_n, p.tile_m) if is_across else (p.tile_m, p.tile_n)
+        groups, other_groups = (p.warps_n, p.warps_m) if is_across else (p.warps_m, p.warps_n)
+        own, own_others = long // groups, others // other_groups
         threads = [
             loop("warpgroup", groups, "thread", rows, own),
-            loop("warpgroup", beside, "thread", columns, own_others),
+            loop("warpgroup", other_groups, "thread", columns, own_others),
             loop("warp", 4, "thread", rows, 16),
             loop("lane", 8, "thread", rows, 1),
             loop("lane", 4, "thread", columns, 2),
@@ -420,10 +420,17 @@ def _describe_tensor(
             copy("copy rhs", N, p.tile_n, rhs, rhs_tile)
             with tree.nest(
                 *threads,
-                loop("k", ceil_div(p.depth, along), "unrolled", K, along, True),
+                loop(
+                    "k",
+                    ceil_div(p.depth, instruction_depth),
+                    "unrolled",
+                    K,
+                    instruction_depth,
+                    True,
+                ),
                 *points,
                 *instruction,
-                loop("k", along, "vectorized", K, 1, True),
+                loop("k", instruction_depth, "vectorized", K, 1, True),
             ):
                 tree.statement(
                     "multiply",

@@ -130,13 +130,21 @@ def latents(predictor: Predictor, batch: Batch) -> torch.Tensor:
 
 
 def loss_of(options: Options, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """Returns the loss of transformed labels: the squared error, and a share of the relative one."""
-    squared = ((predicted - wanted) ** 2).mean()
+    """Returns the loss of transformed labels that `options.loss` names, a mean over the programs.
+
+    squared           the square of the error
+    relative          the error, without its sign, divided by the label
+    squared-relative  the square of the error divided by the label
+    both              squared + `options.relative` × relative
+    """
+    error = predicted - wanted
+    divisor = wanted.abs().clamp(min=1e-3)  # Labels near zero would give huge quotients.
     if options.loss == "squared-relative":
-        return (((predicted - wanted) / wanted.abs().clamp(min=1e-3)) ** 2).mean()
-    relative = ((predicted - wanted).abs() / wanted.abs().clamp(min=1e-3)).mean()
+        return ((error / divisor) ** 2).mean()
+    squared = (error**2).mean()
     if options.loss == "squared":
         return squared
+    relative = (error.abs() / divisor).mean()
     return relative if options.loss == "relative" else squared + options.relative * relative
 
 
@@ -358,7 +366,7 @@ def train(
     devices = data.device_vectors[np.unique(data.device)]
     trained = Trained(
         predictor, labels, *_standard(rows_of), *_standard(devices), options.positions, options.corrects,
-        options.structure, Provenance.of(data, learned),
+        options.structure, Provenance.from_data(data, learned),
     )  # fmt: skip
     wanted = torch.from_numpy(labels.forward(learned).astype(np.float32))
     packed = trained.pack(data)
@@ -541,8 +549,8 @@ def finetune(
     )
     as_options = Options(relative=options.relative, loss=options.loss)
 
-    def some(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-        return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+    def some(rows: npt.NDArray[np.int64], maximum: int) -> npt.NDArray[np.int64]:
+        return rows if len(rows) <= maximum else np.sort(rng.choice(rows, maximum, replace=False))
 
     def epoch() -> float:
         losses = []
@@ -587,13 +595,13 @@ def errors(
     of Spearman (None for fewer than three rows). With `task`, `rank_by_task`: its mean over tasks of three programs and more.
     """
     times = np.asarray(predicted, np.float64)
-    off = np.abs(times / measured - 1)
+    error = np.abs(times / measured - 1)
     found: dict[str, float | None] = {
-        "mean": float(off.mean()),
+        "mean": float(error.mean()),
         "rmse": float(np.sqrt(((times - measured) ** 2).mean())),
-        "within_5": float((off <= 0.05).mean()),
-        "within_10": float((off <= 0.10).mean()),
-        "within_20": float((off <= 0.20).mean()),
+        "within_5": float((error <= 0.05).mean()),
+        "within_10": float((error <= 0.10).mean()),
+        "within_20": float((error <= 0.20).mean()),
         "rank": rank_correlation(times, measured),
     }
     if task is not None:

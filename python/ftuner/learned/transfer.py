@@ -75,12 +75,14 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
         vector = vectors[name]
         constant, stacked = _stack(trained, source, tasks.select(tasks.device == card), seed)
         # Half of what pooled trees say, and half of what stacked ones do.
-        trees = [_on(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
+        trees = [
+            _for_device(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees
+        ]
         trees += [
-            _on(vector, _scaled(nodes, 0.5), _leaf(0))
+            _for_device(vector, _scaled(nodes, 0.5), _leaf(0))
             for nodes in (*stacked, _leaf(constant - pooled.base))
         ]
-    provenance = Provenance.of(source, of_source).extended(tasks, of_tasks)
+    provenance = Provenance.from_data(source, of_source).extended(tasks, of_tasks)
     return BoostedTrees(labels, pooled.base, boosted.packed(trees), trained.corrects, provenance)
 
 
@@ -187,7 +189,7 @@ def _resolved(nodes: Nodes, vector: Figures) -> Nodes:
     return np.stack(found)
 
 
-def _on(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
+def _for_device(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
     """One tree on a device with these figures, and the other one elsewhere.
 
     All figures are asked for: a device that nobody measured may have most of them, too.
