@@ -292,11 +292,11 @@ def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1
 
 
 def compile_product(function: LinalgFunction) -> tuple[bytes, Interface]:
-    recipe = Recipe.of(function, Settings("h200", True, COMPILER))
+    recipe = Recipe.for_function(function, Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
     data = built.module.library_path.read_bytes()
-    return data, Interface.of(built, function.result_sizes[0], data)
+    return data, Interface.for_function(built, function.result_sizes[0], data)
 
 
 def as_tensor(data: bytes) -> Tensor:
@@ -610,13 +610,13 @@ def test_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     read = Interface.read(text)
     assert Interface(**{**vars(read), "crc32": 0}) == interface
     assert read.sizes == ((0, 0), (1, 1)) and read.arguments[1] == "f32[16,d1]"
-    recipe = Recipe.of(product(), Settings("h200", True, COMPILER))
+    recipe = Recipe.for_function(product(), Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
     for name, least in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
         monkeypatch.setattr(packaged, name, least)
-        Interface.of(built, product().result_sizes[0], data)
+        Interface.for_function(built, product().result_sizes[0], data)
         monkeypatch.setattr(packaged, name, least - 1)
         with pytest.raises(ftuner.Error, match="expected at most"):
-            Interface.of(built, product().result_sizes[0], data)
+            Interface.for_function(built, product().result_sizes[0], data)
         monkeypatch.undo()

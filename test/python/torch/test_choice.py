@@ -151,7 +151,7 @@ def test_predicted_times_decide() -> None:
     for interval in intervals:
         # The vendor's kernel is no more than some times slower or faster.
         assert 0.3 < interval.ftuner_us / interval.pytorch_us < 3
-    assert intervals[0].least[0] <= 2 and intervals[-1].most[0] in (8192, None)
+    assert intervals[0].low[0] <= 2 and intervals[-1].high[0] in (8192, None)
 
 
 def test_devices_without_a_price_take_all() -> None:

@@ -336,7 +336,7 @@ def function(width: int) -> LinalgFunction:
 
 def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what PyTorch asks of operators, and makes its function once."""
-    made = operator.Recipe.of(function(24), Settings("h200", True, COMPILER))
+    made = operator.Recipe.for_function(function(24), Settings("h200", True, COMPILER))
     text = made.write()
     assert operator.Recipe.read(text) == made and made.results[0].sizes == ((0, 0), 24)
     monkeypatch.setattr(operator, "LIBRARY", Library())
@@ -352,9 +352,11 @@ def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_recipes_that_cannot_be(tmp_path: Path) -> None:
-    made = operator.Recipe.of(function(24), Settings(tmp_path, True, {"cubins": object()}))
+    made = operator.Recipe.for_function(
+        function(24), Settings(tmp_path, True, {"cubins": object()})
+    )
     with pytest.raises(TypeError, match="expected options of texts, numbers and lists of them"):
         made.write()
-    other = operator.Recipe.of(function(24), Settings(tmp_path, True)).write()
+    other = operator.Recipe.for_function(function(24), Settings(tmp_path, True)).write()
     with pytest.raises(ftuner.Error, match="format 3, which another version of FTuner"):
         operator.Recipe.read(other.replace('"format": 2', '"format": 3'))

@@ -729,7 +729,7 @@ def test_bytes_of_inductor_s_loops() -> None:
 
 def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what PyTorch asks of operators, and makes its function once."""
-    made = operator.Recipe.of(norm_of(), Settings("h200", True, COMPILER))
+    made = operator.Recipe.for_function(norm_of(), Settings("h200", True, COMPILER))
     text = made.write()
     assert operator.Recipe.read(text) == made and len(made.results) == 2
     monkeypatch.setattr(operator, "LIBRARY", Library())

@@ -327,8 +327,8 @@ def test_who_computes_is_decided_once(host: str, monkeypatch: pytest.MonkeyPatch
     def chosen(*arguments: Any) -> Any:
         choice = choose(*arguments)
         least = [(1, 8), (9, None)]
-        some = replace(choice.intervals[0], least=(1, 1, 1), most=(8, None, None), is_ftuners=True)
-        others = replace(some, least=(9, 1, 1), most=(None, None, None), is_ftuners=False)
+        some = replace(choice.intervals[0], low=(1, 1, 1), high=(8, None, None), is_ftuners=True)
+        others = replace(some, low=(9, 1, 1), high=(None, None, None), is_ftuners=False)
         assert len(least) == 2
         return replace(choice, intervals=(some, others))
 

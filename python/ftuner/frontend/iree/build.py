@@ -251,7 +251,7 @@ def _build(
     else:
         Progress.begin_stage(f"IREE: {phase}")
         arguments = [f"--compile-to={phase}", "--mlir-print-op-generic"]
-        settings.toolchain.run(model.path, before, arguments, what=model.name, names=names)
+        settings.toolchain.run(model.path, before, arguments, title=model.name, names=names)
     name = model.name if phase == "start" else f"{model.name} ({phase})"
     reported = _translate(name, before, after, folder, settings, kernels)
     statistics = folder / "statistics.json"
@@ -269,7 +269,7 @@ def _build(
         ]
     Progress.begin_stage("IREE: compiling the rest")
     settings.toolchain.run(
-        after, module, arguments, what=f"{model.name} with FTuner's kernels", names=names
+        after, module, arguments, title=f"{model.name} with FTuner's kernels", names=names
     )
     report = read_report(reported, statistics)
     if report.ftuner_dispatches == 0:

@@ -28,7 +28,7 @@ from ..torch.exporting.programs import quiet
 SCOPE = "model"
 
 # Smaller constants are part of the module's text.
-_LEAST_BYTES = 1024
+_MIN_BYTES = 1024
 
 # MLIR's types of elements. Others are part of the module before IREE: that
 # makes f32 of f64, but not in a file.
@@ -159,8 +159,8 @@ def _widen_ranges(ir: Any, module: Any) -> None:
 
     def widen(operation: Any) -> Any:
         if operation.name == "torch.symbolic_int":
-            least = operation.attributes["min_val"]
-            if ir.IntegerAttr(least).value == 2:
+            minimum = operation.attributes["min_val"]
+            if ir.IntegerAttr(minimum).value == 2:
                 operation.attributes["min_val"] = ir.IntegerAttr.get(i64, 1)
         return ir.WalkResult.ADVANCE
 
@@ -179,7 +179,7 @@ class _Weights:
     def load(self, importer: Any, tensor: torch.Tensor, target: str | None) -> Any:
         """The value of a tensor in the function; None for one that the text holds."""
         type_ = _TYPES.get(tensor.dtype)
-        if type_ is None or tensor.numel() * tensor.element_size() < _LEAST_BYTES:
+        if type_ is None or tensor.numel() * tensor.element_size() < _MIN_BYTES:
             return None
         ir = self.ir
         shape = [*tensor.shape]

@@ -103,7 +103,7 @@ def prepare(
     return Model(name_of(model), path, parameters if has_weights else None)
 
 
-def _need(what: str, packages: dict[str, str]) -> None:
+def _need(kind: str, packages: dict[str, str]) -> None:
     """Raises `Error` if a module of a package is missing."""
     for module, package in packages.items():
         try:
@@ -111,7 +111,7 @@ def _need(what: str, packages: dict[str, str]) -> None:
         except ModuleNotFoundError:
             is_there = False
         if not is_there:
-            raise Error(f"models of {what} need the package {package}: pip install {package}")
+            raise Error(f"models of {kind} need the package {package}: pip install {package}")
 
 
 _FOR_TORCH = {"torch": "torch", "iree.compiler.extras.fx_importer": "iree-base-compiler"}

@@ -296,8 +296,8 @@ def refuse_type(node: Any, place: str, value: str, kind: Any) -> None:
         return
     operator = place.partition(" ")[0]
     if not kind.HasField("tensor_type"):
-        what = {"sequence_type": "a sequence", "optional_type": "optional"}
-        word = what.get(kind.WhichOneof("value"), "no tensor")
+        nouns = {"sequence_type": "a sequence", "optional_type": "optional"}
+        word = nouns.get(kind.WhichOneof("value"), "no tensor")
         raise refusal(operator, place, f"its value '{value}' is {word}", "use tensors alone")
     element = kind.tensor_type.elem_type
     if element not in ELEMENTS and element != TensorProto.UNDEFINED:

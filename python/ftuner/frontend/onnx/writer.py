@@ -161,20 +161,20 @@ class Writer:
         """Returns whether two sizes are known to be equal."""
         return a == b or (a, b) in self._checked or (b, a) in self._checked
 
-    def check_equal(self, a: Size, b: Size, what: str) -> None:
+    def check_equal(self, a: Size, b: Size, clause: str) -> None:
         """Refuses two sizes that are never equal, and checks at run time sizes that may be.
 
-        `what` is a clause, such as "expected rows of its operand B like columns of A".
+        `clause` is a clause, such as "expected rows of its operand B like columns of A".
         """
         if self.is_equal(a, b):
             return
         difference = a - b
         if isinstance(difference, int):
-            raise self.node.refuse(f"{what}, but got {a} and {b}", "give it operands that fit")
+            raise self.node.refuse(f"{clause}, but got {a} and {b}", "give it operands that fit")
         self._checked.add((a, b))
         left, right = self.index(a), self.index(b)
         condition = self._index_op(f"arith.cmpi eq, {left}, {right} : index")
-        self.check(condition, what)
+        self.check(condition, clause)
 
     # Values.
 

@@ -88,14 +88,14 @@ class Library:
         keys = [(without_name(function), identity) for function in functions]
         while True:
             wanted: list[_Task] = []
-            mine: dict[Hashable, _Task] = {}
+            new_tasks: dict[Hashable, _Task] = {}
             with self._lock:
                 for key, function in zip(keys, functions):
                     if key not in self._tasks:
-                        self._tasks[key] = mine[key] = _Task(function)
+                        self._tasks[key] = new_tasks[key] = _Task(function)
                     wanted.append(self._tasks[key])
-            if mine:
-                self._run(mine, settings)
+            if new_tasks:
+                self._run(new_tasks, settings)
             try:
                 outcomes = [task.future.result() for task in wanted]
             except CancelledError:
@@ -117,10 +117,10 @@ class Library:
             progress.advance()
 
         begin = time.monotonic()
-        what = f"compiling {len(tasks)} functions for torch.compile"
+        title = f"compiling {len(tasks)} functions for torch.compile"
         workers = min(len(tasks), _processors())
         try:
-            with Progress(what, len(tasks)) as progress:
+            with Progress(title, len(tasks)) as progress:
                 processes.for_each(work, tasks, workers)
         finally:
             with update() as counts:

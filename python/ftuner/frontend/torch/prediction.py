@@ -156,11 +156,11 @@ def _is_opaque(node: fx.Node) -> bool:
 def _sources(node: fx.Node) -> Iterator[tuple[fx.Node, int]]:
     """The nodes that a node reads, also through views, and the bytes that it reads of each."""
     for source in node.all_input_nodes:
-        least = _size(source)
+        read_bytes = _size(source)
         while source.op == "call_function" and not _launches(source) and source.all_input_nodes:
             source = source.all_input_nodes[0]
-            least = min(least, _size(source) or least)
-        yield source, least
+            read_bytes = min(read_bytes, _size(source) or read_bytes)
+        yield source, read_bytes
 
 
 def _launches(node: fx.Node) -> bool:
@@ -219,12 +219,12 @@ def _bytes(group: Kernel) -> int:
     read: dict[fx.Node, int] = {}
     written = 0
     for node in group:
-        for number, (source, least) in enumerate(_sources(node)):
+        for number, (source, read_bytes) in enumerate(_sources(node)):
             if source in inside:
                 continue
             if node.target in _GATHERS and number == 0:
-                least = _size(node)
-            read[source] = max(read.get(source, 0), least)
+                read_bytes = _size(node)
+            read[source] = max(read.get(source, 0), read_bytes)
         if any(user not in inside for user in _readers(node)):
             written += _size(node)
     return written + sum(read.values())

@@ -90,7 +90,7 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
     kernels = kernels_of(graph, host.joins)
     prediction = predict(graph, kernels, parts)
     others = launches(kernels)
-    ours = Counter(layer_of(part.imported.region.seed) for part in parts)
+    taken = Counter(layer_of(part.imported.region.seed) for part in parts)
     stay = Counter(_operator(node) for node in graph.nodes if launches_kernel(node))
     with update() as counts:
         counts.graphs += 1
@@ -99,9 +99,9 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
             operators[operator] = operators.get(operator, 0) + count
         for replacement in replacements:
             replacement.count(counts)
-        for layer in sorted({*plain, *others, *ours}, key=layer_order):
+        for layer in sorted({*plain, *others, *taken}, key=layer_order):
             counts.layers.setdefault(layer, Launches()).add(
-                ours[layer], others[layer], plain[layer]
+                taken[layer], others[layer], plain[layer]
             )
         if prediction is not None:
             counts.ftuner_us += prediction.ftuner_us

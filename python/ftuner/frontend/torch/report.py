@@ -260,19 +260,19 @@ class Report:
             )
         if self.operators:
             of_all = sum(kind.functions for kind in self.kinds.values()) + self.pytorch_kernels
-            most = sorted(self.operators.items(), key=lambda item: -item[1])
+            counted = sorted(self.operators.items(), key=lambda item: -item[1])
             lines.append(
                 f"{self.pytorch_kernels} of {of_all} kernels stay with PyTorch: "
-                + ", ".join(f"{count} x {name}" for name, count in most)
+                + ", ".join(f"{count} x {name}" for name, count in counted)
             )
         if self.inductor_operators:
-            most = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
+            counted = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
             # Of graphs that others give to Inductor, nobody counts them.
             joined = self.inductor_kernels
             lines.append(
                 f"{sum(self.inductor_operators.values())} operators for Inductor"
                 + (f", which joined them to {joined} kernels: " if joined else ": ")
-                + ", ".join(f"{count} x {name}" for name, count in most)
+                + ", ".join(f"{count} x {name}" for name, count in counted)
             )
         if any(self.layers):
             lines += ["kernels launched for each layer:", *(f"  {line}" for line in self._layers())]

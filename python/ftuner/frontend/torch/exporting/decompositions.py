@@ -305,17 +305,17 @@ def attention(
     scores = torch.matmul(query, key.transpose(-2, -1)) * _attention_scale(query, scale)
     # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
     # in a row of nothing else.
-    least = torch.finfo(scores.dtype).min
+    lowest = torch.finfo(scores.dtype).min
     has_keys = None
     if is_causal:
         rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
         counts = torch.arange(key.shape[-2], device=query.device) <= rows
-        scores = torch.where(counts, scores, least)
+        scores = torch.where(counts, scores, lowest)
     elif attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = torch.where(attn_mask, scores, least)
+        scores = torch.where(attn_mask, scores, lowest)
         has_keys = attn_mask.any(-1, keepdim=True)
     elif attn_mask is not None:
-        scores = torch.clamp(scores + attn_mask, min=least)
+        scores = torch.clamp(scores + attn_mask, min=lowest)
         has_keys = (attn_mask != -math.inf).any(-1, keepdim=True)
     result = torch.matmul(torch.softmax(scores, -1), value)
     # Of the result, not of the weights: IREE does not compile for CUDA a softmax that ends in it.

@@ -304,7 +304,7 @@ def _argument_shapes(
                 shape.append(extent)
                 continue
             symbol = symbol_names.symbol_of(source.dims.get(extent, str(extent)))
-            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, source.least))
+            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, source.min_sizes))
             shape.append(symbol)
         shapes.append(shape)
     return symbols, shapes

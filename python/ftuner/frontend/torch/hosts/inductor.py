@@ -50,7 +50,7 @@ class _Inductor(Host):
     joins = True
 
     def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
-        recipe = Recipe.of(part.imported.function, part.settings).write()
+        recipe = Recipe.for_function(part.imported.function, part.settings).write()
         key = key_of(recipe, next(self._places))
         remember(key, part.function)
         tensors, scalars, alternative = arguments.tensors, arguments.scalars, arguments.alternative

@@ -78,7 +78,7 @@ class Interface:
     crc32: int = 0
 
     @staticmethod
-    def of(
+    def for_function(
         function: Function, sizes: tuple[int | tuple[int, int], ...], library: builtins.bytes
     ) -> Interface:
         """The interface of a function in a library. Raises `Error` if no text can express it."""

@@ -62,9 +62,9 @@ def range_of(
     ranges = dict(shape_env.var_to_range) if shape_env else {}
     if declared is not None:
         for symbol, bounds in ranges.items():
-            least = declared.get(symbol, 1)
-            if bounds.lower in (0, 2) and least < 2:
-                ranges[symbol] = ValueRanges(least, bounds.upper)
+            minimum = declared.get(symbol, 1)
+            if bounds.lower in (0, 2) and minimum < 2:
+                ranges[symbol] = ValueRanges(minimum, bounds.upper)
     bounds = bound_sympy(sympy.sympify(extent), ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
@@ -94,7 +94,7 @@ class NamedLoops:
     names: dict[Extent, str]
 
     @classmethod
-    def of(
+    def for_groups(
         cls, layout: lay.Layout, groups: Mapping[Loop, Sequence[Loop]], heads: Sequence[Loop]
     ) -> NamedLoops:
         """heads: the first loops of the groups that the function has."""
@@ -157,7 +157,7 @@ def import_region(
     used = {loop for walk in dims for loops in layout.resolve(walk) for loop in loops}
     outer = [head for head in groups if head not in reduced and head in used]
     walk = [loop for loops in layout.resolve(results[0].dims) for loop in loops]
-    named = NamedLoops.of(layout, groups, [*region.kind.heads(outer, walk), *reduced])
+    named = NamedLoops.for_groups(layout, groups, [*region.kind.heads(outer, walk), *reduced])
     length = range_of(named.extents[reduced[0]], shape_env)
     region.kind.check(region, length, is_in_order=groups[reduced[0]] == row)
 
@@ -248,7 +248,7 @@ def _with_one_row(
 class SizeFinder:
     """Finds or makes the nodes that compute sizes before a place of a graph."""
 
-    def __init__(self, graph: fx.Graph, before: fx.Node, near: list[fx.Node]) -> None:
+    def __init__(self, graph: fx.Graph, before: fx.Node, neighbors: list[fx.Node]) -> None:
         self.graph = graph
         self.known: dict[Extent, fx.Node] = {}
         self.dimensions: dict[Extent, tuple[fx.Node, int]] = {}
@@ -262,7 +262,7 @@ class SizeFinder:
                 self.known.setdefault(lay.extent_of(node.meta["val"]), node)
         # Sizes are read of tensors that the call needs anyway, or of arguments,
         # so that none lives longer.
-        for node in [*near, *(n for n in preceding if n.op == "placeholder"), *preceding]:
+        for node in [*neighbors, *(n for n in preceding if n.op == "placeholder"), *preceding]:
             if isinstance(node.meta.get("val"), torch.Tensor):
                 for dim, extent in enumerate(lay.shape_of(node)):
                     self.dimensions.setdefault(extent, (node, dim))

@@ -304,9 +304,9 @@ class _Printer:
         return lines
 
     @staticmethod
-    def counts(operator: Operator, what: str = COUNT) -> bool:
+    def counts(operator: Operator, name: str = COUNT) -> bool:
         """Returns whether an operator reads such a value."""
-        return any(what in instruction.operands for instruction in operator.instructions)
+        return any(name in instruction.operands for instruction in operator.instructions)
 
     def constant(self, value: float, kind: str = "f32") -> str:
         text = str(int(value)) if kind[0] == "i" else format_constant(value)
