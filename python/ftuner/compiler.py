@@ -58,8 +58,8 @@ class Options:
 
     #: With absolute paths of files, since the compiler runs in a folder of its own.
     arguments: list[str]
-    #: What decides the result: the arguments, in which hashes of contents take the place of the
-    #: paths of files that are read.
+    #: The arguments as they decide the result: hashes of contents take the place of the paths of
+    #: files that are read.
     identity: list[str] = field(default_factory=list)
     #: Names that the caller gave to files, by their absolute paths.
     names: Mapping[str, str] = field(default_factory=dict)

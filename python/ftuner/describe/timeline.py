@@ -38,7 +38,7 @@ _COLOURS = dict(
 # Launches that `Timeline.text` lists unless it is asked for all.
 _SHORT_LIST = 40
 #: The longest gap and launch interval, in microseconds.
-MOST_GAP = 1e6
+MAX_GAP = 1e6
 # Colour of the host in figures.
 _HOST_COLOUR = "#444444"
 
@@ -155,8 +155,8 @@ class Timeline:
     @property
     def fallback_share(self) -> float:
         """The share of fallback kernels in the sum."""
-        ours = sum(launch.time or 0.0 for launch in self.launches if launch.is_fallback)
-        return ours / self.sum if self.sum else 0.0
+        fallback_time = sum(launch.time or 0.0 for launch in self.launches if launch.is_fallback)
+        return fallback_time / self.sum if self.sum else 0.0
 
     def by(self, key: str) -> list[dict[str, Any]]:
         """Launches, microseconds and share of the sum by `kind` or `operator`, the slowest first."""
@@ -290,9 +290,9 @@ class Timeline:
         shape = " × ".join(f"{size}" for size in (launch.shape or {}).values())
         end = "not known" if launch.time is None else f"{place.end:.2f}"
         blocks = "" if launch.blocks is None else str(launch.blocks)
-        by = "fallback" if launch.is_fallback else launch.path or ""
+        computed_by = "fallback" if launch.is_fallback else launch.path or ""
         return [
-            f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, by, launch.operator,
+            f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, computed_by, launch.operator,
         ]  # fmt: skip
 
 
@@ -373,9 +373,9 @@ def timelines(
     if streams < 1:
         raise ValueError(f"streams: expected at least 1, but got {streams}")
     for name, value in (("gap", gap), ("launch_interval", launch_interval)):
-        if not isinstance(value, (int, float)) or not 0 <= value <= MOST_GAP:
+        if not isinstance(value, (int, float)) or not 0 <= value <= MAX_GAP:
             raise ValueError(
-                f"{name}: expected microseconds from 0 to {MOST_GAP:.0f}, but got {value!r}"
+                f"{name}: expected microseconds from 0 to {MAX_GAP:.0f}, but got {value!r}"
             )
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
@@ -387,7 +387,7 @@ def timelines(
             sizes = share["sizes"]
             given = data["sizes"][number] if data.get("sizes") else sizes
             missing = missing_sizes(function["work"], given)
-            beyond = beyond_ranges(function["work"], given, sizes)
+            beyond_range = beyond_ranges(function["work"], given, sizes)
             found.append(
                 Timeline(
                     data["device"],
@@ -401,7 +401,7 @@ def timelines(
                     tuple(launches),
                     tuple(placed),
                     tuple(missing),
-                    beyond,
+                    beyond_range,
                 )  # fmt: skip
             )
     return found

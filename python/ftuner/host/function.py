@@ -106,7 +106,7 @@ class Function:
     def report(self) -> WorkReport:
         """Report of the work of the function by its kernels."""
         # The manifest has the name of the source, whatever name the function has now.
-        found = WorkReport.of(self.module.manifest, self.full_signature.name)
+        found = WorkReport.from_manifest(self.module.manifest, self.full_signature.name)
         return replace(found, function=self.signature.name)
 
     @property

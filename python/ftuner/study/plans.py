@@ -278,6 +278,7 @@ def _reason(message: str) -> str:
 
 
 def _latency_us(program: Mapping[str, Any]) -> float | None:
+    """Returns the latency model's time of a program that another cost model predicts, or None."""
     time_us = program.get("predicted_figures", {}).get("latency_time")
     return None if time_us is None else float(time_us)
 
