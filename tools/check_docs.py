@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the Markdown pages: those of the root, and docs/.
+"""Checks the Markdown pages of the root and of docs/.
 
 Always: relative links lead to files of the repository, and to headings that
 exist. With --bin-dir also the pages' commands, page by page, in a folder of
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 
-#: Whether slow commands run.
+#: True if slow commands run, too.
 RUNS_EVERYTHING = int(os.environ.get("FTUNER_TEST_SCALE") or 1) > 1
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -69,7 +69,7 @@ def check_links(path):
 
 
 def pattern(line, is_similar):
-    """What a printed line must match; `…` is anything."""
+    """Returns the pattern that a printed line must match; `…` matches anything."""
     text = ".*".join(re.escape(part.strip()) for part in line.strip().split("…"))
     if is_similar:
         text = re.sub(r"\d+(\\\.\d+)?(e\\?[-+]?\d+)?", r"\\d[\\d,.e+-]*", text)
