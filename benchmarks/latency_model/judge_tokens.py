@@ -238,7 +238,7 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
     names = judge.names
     lines = []
     columns = [f"{name}, {year}" for name, year, _ in judge.series]
-    for key, of, part, text in (
+    for key, goals, part, text in (
         ("unseen", "unseen", "", "unseen shapes, {}"),
         ("unseen", "every_m", " every_m", "unseen shapes, {}, at every number of rows"),
         ("unseen", "short", " short", f"unseen shapes, {{}}, below {SHORT:.0f} us"),
@@ -246,14 +246,14 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
     ):
         for name, year, _ in judge.series:
             found = out[key][f"{name}, {year}{part}"]
-            if np.isnan(found) or year not in GOALS[of]:
+            if np.isnan(found) or year not in GOALS[goals]:
                 continue
-            goal = GOALS[of].get(f"{year} {name}", GOALS[of][year])
-            what = text.format(f"{name}, {year}")
-            lines.append([what, f"≤ {percent(goal, 0)}", percent(found)])
+            goal = GOALS[goals].get(f"{year} {name}", GOALS[goals][year])
+            shapes = text.format(f"{name}, {year}")
+            lines.append([shapes, f"≤ {percent(goal, 0)}", percent(found)])
     text = [
         f"Made on {out['date']} from {len(judge.rows)} rows of {', '.join(out['files'])}"
-        f"{', one row of each ' + str(out['step']) if out['step'] > 1 else ''}. "
+        f"{', one row goals each ' + str(out['step']) if out['step'] > 1 else ''}. "
         "The years are those of the vendor's library.\n",
         "### Goals of the tensor cores\n",
         "Mean of |predicted / measured − 1| over rows from 10 us on, where nothing else is said; rows "
@@ -268,12 +268,12 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
             "Mean error of rows of any time (geometric mean of predicted over measured).\n",
         ]
         rows = []
-        for of, cells in out[f"{key}_by_rows"].items():
+        for row_range, cells in out[f"{key}_by_rows"].items():
             shown = [
                 f"{percent(cells[name][1])} ({cells[name][2]:.2f})" if name in cells else "–"
                 for name in columns
             ]
-            rows.append([of, *shown])
+            rows.append([row_range, *shown])
         text.append(table(["M", *columns], rows))
     text += ["\n### Constants\n", "Fitted to all rows of the device.\n"]
     text.append(

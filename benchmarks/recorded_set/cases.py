@@ -89,7 +89,7 @@ def read(path):
 
 
 def text_of(write, *arguments, **keywords):
-    """What one of the functions that write a module to a path writes."""
+    """Returns the text of a module from a function that writes it to a path."""
     with tempfile.TemporaryDirectory() as folder:
         return read(write(os.path.join(folder, "module.mlir"), *arguments, **keywords))
 

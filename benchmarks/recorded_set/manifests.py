@@ -134,7 +134,7 @@ def _parameters(parameters):
 
 
 def canonical(manifest):
-    """What two manifests of the same plans and kernels have in common."""
+    """Returns the canonical form, which manifests of equal plans and kernels have in common."""
     version = manifest["format_version"]
     if version not in VERSIONS:
         raise ValueError(

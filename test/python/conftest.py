@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where everything is installed (tools/setup.sh), a skipped test is one that did not run."""
+    """Fails a run with skipped tests if everything is installed (tools/setup.sh)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if "FTUNER_TEST_NO_SKIP" in os.environ and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

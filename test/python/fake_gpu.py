@@ -1,4 +1,4 @@
-"""What callers of a GPU see, with a driver that runs nothing (test/unit/Runtime/FakeDriver.h).
+"""Results that callers of a GPU see, with a driver that runs nothing (test/unit/Runtime/FakeDriver.h).
 
 Its memory is the host's, and the functions of the hand-made library compute without kernels, so
 data can be checked, too. test_fake_gpu.py runs this file in a process of its own.

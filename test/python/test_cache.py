@@ -128,7 +128,7 @@ def test_many_writers(tmp_path: Path) -> None:
 
 
 def test_killed_writer(tmp_path: Path, empty_cache: Path) -> None:
-    """What a killed process left is never seen, and another writer goes on at once."""
+    """The leftovers of a killed process are never seen, and another writer goes on at once."""
     log = tmp_path / "log"
     victim = start(log, 600)
     wait_for(log)
@@ -219,7 +219,7 @@ def test_keys(empty_cache: Path) -> None:
 
 
 def test_calibration_file_is_part_of_the_key(tmp_path: Path) -> None:
-    """What a file holds counts, not where it lies."""
+    """The contents of a file count, not its path."""
 
     def compiled(path: Path, latency: int) -> Path:
         path.write_text(json.dumps({"name": "mine", "constants": {"global_latency": latency}}))
@@ -298,7 +298,7 @@ def test_shared_cache(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.Mon
 
 
 def test_learned_models_are_not_cached(tmp_path: Path) -> None:
-    """What a compilation writes beside its result is written again."""
+    """A file that a compilation writes beside its result is written again."""
     model = tmp_path / "model.json"
     for _ in range(2):
         ftuner.compile(
@@ -390,7 +390,7 @@ def damaged_texts(text: str) -> list[bytes]:
 
 
 def test_damaged_metadata_is_built_again(empty_cache: Path) -> None:
-    """Whatever the metadata says: the entry is not listed, and made again."""
+    """An entry with damaged metadata is not listed, and is built again."""
     entry = cache.get("k", builder())
     good = cache.get("good", builder())
     metadata = entry.folder / "metadata.json"

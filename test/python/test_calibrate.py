@@ -355,7 +355,7 @@ def test_constants_that_end_at_a_bound_are_told_and_kept(
 
 
 def test_constants_that_predict_no_better_are_refused(tmp_path: Path) -> None:
-    """Of rows that are noise around the prior's predictions."""
+    """The rows are noise around the prior's predictions."""
     start = model().start()
     names = list(fit.OWN)
     for seed in range(20):
@@ -374,8 +374,8 @@ def test_constants_that_predict_no_better_are_refused(tmp_path: Path) -> None:
 def test_a_calibration_names_the_die_of_its_device(folder: Path) -> None:
     assert run("rows.csv", "--device", "v100", "-o", "v100.json") == 0
     assert json.loads((folder / "v100.json").read_text())["die"] == "GV100"
-    mine = describe(folder / "mine.json", name="mine", die="XY1")
-    assert run("rows.csv", "--device", mine, "-o", "mine-calibration.json") == 0
+    own_device = describe(folder / "mine.json", name="mine", die="XY1")
+    assert run("rows.csv", "--device", own_device, "-o", "mine-calibration.json") == 0
     assert json.loads((folder / "mine-calibration.json").read_text())["die"] == "XY1"
 
 
@@ -389,7 +389,7 @@ def test_each_device_keeps_its_own_constants_while_shared_ones_are_fitted(tmp_pa
         own[index] = {"l2_bytes_per_cycle": factor * start["l2_bytes_per_cycle"]}
         times[mask] = rows[mask].predict({**start, **own[index]})
     rows.microseconds = times
-    alone = fit.fit(rows, start, ["block_start"])
-    beside = fit.fit(rows, start, ["block_start"], own=own)
-    assert beside.constants["block_start"] == pytest.approx(start["block_start"], rel=1e-3)
-    assert alone.constants["block_start"] != pytest.approx(start["block_start"], rel=1e-2)
+    shared_only = fit.fit(rows, start, ["block_start"])
+    with_own = fit.fit(rows, start, ["block_start"], own=own)
+    assert with_own.constants["block_start"] == pytest.approx(start["block_start"], rel=1e-3)
+    assert shared_only.constants["block_start"] != pytest.approx(start["block_start"], rel=1e-2)

@@ -239,9 +239,9 @@ def test_calibration(source: Path, tmp_path: Path) -> None:
     """A file is found from where the command is called; a built-in name wins over it."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    mine = {"name": "mine", "constants": {"launch": 50}}
+    own_calibration = {"name": "mine", "constants": {"launch": 50}}
     for path in (tmp_path / "mine.json", tmp_path / "mine", tmp_path / "v100-pcie"):
-        path.write_text(json.dumps(mine))
+        path.write_text(json.dumps(own_calibration))
     explain = ("explain", source, "--size", "T=5", "--json")
     for path, name in (
         ("mine.json", "mine"), ("mine", "mine"), ("v100-pcie", "v100-pcie"), ("", "h200")
@@ -280,7 +280,7 @@ def test_explain_plot(tmp_path: Path) -> None:
 
 
 def test_plot_of_an_equal_workload(tmp_path: Path) -> None:
-    """Where workloads are equal, one entry stands for all; each name draws it."""
+    """One entry stands for all equal workloads; each of their names draws it."""
     pytest.importorskip("matplotlib")
     module, _, function = MATMUL.partition("  func.func")
     function = "  func.func" + function.rpartition("}")[0]
@@ -633,7 +633,7 @@ def test_progress(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "never"])
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    """What goes on is told on a terminal, and wiped afterwards."""
+    """Progress is drawn on a terminal, and wiped afterwards."""
     import pty
 
     monkeypatch.setenv("FTUNER_PROGRESS", mode)

@@ -209,21 +209,26 @@ def test_devices_with_one_name() -> None:
 
 def test_a_state_is_taken_up(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "state.jsonl"
-    told: list[str] = []
+    messages: list[str] = []
 
     def compare() -> Comparison:
         return comparison.compare(
-            source, device="v100", strategies=STRATEGIES, state=state, code=False, tell=told.append
+            source,
+            device="v100",
+            strategies=STRATEGIES,
+            state=state,
+            code=False,
+            tell=messages.append,
         )
 
     first = compare()
-    assert told == ["ftuner by latency on v100", "roller by latency on v100"]
+    assert messages == ["ftuner by latency on v100", "roller by latency on v100"]
     # The last line was cut off: that plan is made again, the other one is not.
     lines = state.read_text().splitlines(keepends=True)
     state.write_text(lines[0] + lines[1][:100])
-    told.clear()
+    messages.clear()
     compare()
-    assert told == ["roller by latency on v100"]
+    assert messages == ["roller by latency on v100"]
     monkeypatch.setattr(plans, "explain_data", None)
     third = compare()
     assert third.rows()[0] == first.rows()[0]
@@ -576,12 +581,12 @@ def test_a_paper_on_other_devices(tmp_path: Path) -> None:
     state.write_text("notes\n")
     with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan"):
         paper_comparison.run(few, state=state, **options)
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(
         ftuner.Error, match="option --calibration: expected a file or one of .*, but got 'none'"
     ):
-        paper_comparison.run(few, calibration="none", tell=told.append, **options)
-    assert not told
+        paper_comparison.run(few, calibration="none", tell=messages.append, **options)
+    assert not messages
 
 
 @pytest.mark.everything
@@ -636,7 +641,7 @@ def test_command(source: Path, state: Path, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """What tests ask of a page: elements that are open in the end, counts of elements, addresses."""
+    """Reads a page for tests: elements that are open in the end, counts of elements, addresses."""
 
     EMPTY = ("meta", "path", "circle", "br")
 

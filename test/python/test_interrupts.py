@@ -53,7 +53,7 @@ def arrays(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Stop(Exception):
-    """What the handler of a test raises."""
+    """The exception that the handler of a test raises."""
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def is_right(product: ftuner.Module, arrays: tuple[np.ndarray, np.ndarray]) -> b
 
 
 def test_a_handler_ends_a_run(product: Any, arrays: Any, handler: Any) -> None:
-    """What the handler raises comes out of the call; the next call runs as if nothing was."""
+    """The call raises the handler's exception; the next call runs as usual."""
     stopped = []
 
     def stop(*_: Any) -> None:

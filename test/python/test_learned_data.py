@@ -499,11 +499,11 @@ def test_files_come_back(tmp_path: Path) -> None:
     for name in (*Dataset.NUMBERS, *Dataset.TEXTS):
         assert (getattr(found, name) == getattr(data, name)).all(), name
     assert found.task_names == data.task_names and found.device_names == data.device_names
-    for ours, theirs in zip(data.trees, found.trees):
-        assert [tree.blocks for tree in ours] == [tree.blocks for tree in theirs]
+    for written, read in zip(data.trees, found.trees):
+        assert [tree.blocks for tree in written] == [tree.blocks for tree in read]
         assert all(
             (a.features == b.features).all() and (a.ordering == b.ordering).all()
-            for a, b in zip(ours, theirs)
+            for a, b in zip(written, read)
         )
     assert found.save(tmp_path / "b.dataset") == digest
     assert data.select(np.array([1])).save(tmp_path / "c.dataset") != digest

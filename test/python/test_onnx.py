@@ -227,7 +227,7 @@ def write_library(tmp_path: Path) -> Any:
 
 
 def test_files_of_others_stay(write_library: Any, rng: np.random.Generator, capsys: Any) -> None:
-    """What FTuner wrote is replaced as one; another file of such a name is an error."""
+    """Files of FTuner are replaced together; another file of such a name is an error."""
     output, code = write_library(perceptron(rng, (8, 16)))
     folder = output.parent
     assert code == 0
@@ -375,7 +375,7 @@ def test_refused_operators(tmp_path: Path, operator: str, sentence: str) -> None
 
 
 def test_operators_of_another_meaning(tmp_path: Path) -> None:
-    """What the importer would lower to other numbers is refused by one sentence."""
+    """An operator that the importer would lower to other numbers is refused by one sentence."""
     graphs = {
         "Gelu of the domain com.example": (
             [node("Gelu", ["x"], ["y"], domain="com.example")],

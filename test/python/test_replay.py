@@ -64,8 +64,11 @@ def test_streams_run_their_launches_in_order() -> None:
     assert [launch.queue for launch in launches] == [0, 1, 1, 0]
     for queues in (1, 2, 3):
         placed = replay.replay(replay.assign([1.0, 6.0, 2.0, 3.0], [(), (), (1,), (0,)], queues))
-        of = {item.launch: item for item in placed}
-        assert of[2].start >= of[1].end and of[3].start >= of[0].end
+        placed_by_launch = {item.launch: item for item in placed}
+        assert (
+            placed_by_launch[2].start >= placed_by_launch[1].end
+            and placed_by_launch[3].start >= placed_by_launch[0].end
+        )
     # 3 follows 2 on the stream that is free behind the gap of 2, and 1 has 6 for itself.
     order = ([1.0, 6.0, 1.0, 1.0, 1.0, 1.0, 2.0], [(), (), (0,), (2,), (3,), (4,), ()])
     assert replay.makespan(replay.replay(replay.assign(*order, 2, 3), 3)) == 17
@@ -249,13 +252,13 @@ def test_a_timeline_of_an_explanation() -> None:
     assert "the host issues a kernel every 4 µs, all of them in 32.0 µs" in issued.text(0)
     assert "host" not in one.text(None)
     # Of the product's 10 the sums take 3: issued until 8 and 12, it ends at 15 + 3.
-    told = explained()
-    told["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [
+    explanation = explained()
+    explanation["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [
         {"name": "second_kernel", "us": 3.0, "share": 0.3}
     ]
-    (apart,) = timeline.timelines(told, launch_interval=4)
+    (apart,) = timeline.timelines(explanation, launch_interval=4)
     assert apart.launches[1].turn == (7, 3) and apart.placed[1].end == 18
-    (slow,) = timeline.timelines(told, launch_interval=9)
+    (slow,) = timeline.timelines(explanation, launch_interval=9)
     assert slow.placed[1].start == 18 and slow.placed[1].end == 30
     (alike,) = timeline.timelines(explained(), launch_interval=9)
     assert alike.launches[1].turn == () and alike.placed[1].end == 32
@@ -271,8 +274,8 @@ def test_a_timeline_of_an_explanation() -> None:
         assert "sum of 8 kernels 21.0 µs" in text and "1 launch is not in it" in text
     assert "k2" not in one.text(0) and "… 3 launches …" in one.text(2) and "f_0" not in one.text(2)
     listed = {
-        most: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(most)]
-        for most in (1, 3, 4, 5)
+        count: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(count)]
+        for count in (1, 3, 4, 5)
     }
     assert listed == {
         1: ["k0"],
@@ -344,7 +347,7 @@ def test_names_of_formulas() -> None:
 
 
 def check_trace(trace: dict[str, Any]) -> Counter[str]:
-    """What the Trace Event Format asks of the events that we write; how many there are of each phase."""
+    """Checks events against the Trace Event Format; returns their number by phase."""
     assert set(trace) == {"traceEvents", "displayTimeUnit"} and trace["displayTimeUnit"] in (
         "ms",
         "ns",
@@ -743,8 +746,8 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         "attn_drop": "nothing",
         "truediv": "relu",
     }
-    for name, what in others.items():
-        assert operator(name, "(8, 64)", "[[8, 64]]").what == what
+    for name, kind in others.items():
+        assert operator(name, "(8, 64)", "[[8, 64]]").what == kind
     assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
     # Three times 4 and three of nothing, with a gap between any two that happen.
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
@@ -796,23 +799,23 @@ def test_each_framework_has_a_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_operands_that_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an elementwise operator is, by its operands, in benchmarks/cpu/replay_models.py."""
+    """Operands decide the kind of an elementwise operator in benchmarks/cpu/replay_models.py."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
     models = importlib.import_module("replay_models")
     scores, output = [2, 8, 64, 64], (2, 8, 64, 64)
 
-    def what(name: str, inputs: list[list[int]], l2_bytes: float) -> str:
+    def kind(name: str, inputs: list[list[int]], l2_bytes: float) -> str:
         return str(models.elementwise_of(name, output, inputs, l2_bytes))
 
     # A mask for all heads is read again after 64 × 64 elements of three tensors, 49,152 bytes; one of columns after 64.
-    assert what("add", [scores, [2, 1, 64, 64]], 49_151) == "add"
-    assert what("add", [scores, [2, 1, 64, 64]], 49_152) == "strided"
-    assert what("add", [scores, [2, 1, 1, 64]], 49_151) == "strided"
-    assert what("where", [[1, 1, 64, 64], scores, [1]], 1000) == "strided"
-    assert what("add", [scores, scores], 1) == "add"
+    assert kind("add", [scores, [2, 1, 64, 64]], 49_151) == "add"
+    assert kind("add", [scores, [2, 1, 64, 64]], 49_152) == "strided"
+    assert kind("add", [scores, [2, 1, 1, 64]], 49_151) == "strided"
+    assert kind("where", [[1, 1, 64, 64], scores, [1]], 1000) == "strided"
+    assert kind("add", [scores, scores], 1) == "add"
     # Scalars do not make a kernel of single elements.
-    assert what("truediv", [scores, [1]], 1e9) == what("tanh", [scores], 1000) == "relu"
-    assert what("contiguous", [scores], 1) == "strided"
+    assert kind("truediv", [scores, [1]], 1e9) == kind("tanh", [scores], 1000) == "relu"
+    assert kind("contiguous", [scores], 1) == "strided"
     assert models.elementwise_of("contiguous", (2, 8, 64), [[2, 8, 64]], 1) == "nothing"
     assert models.elementwise_of("wte", (2, 8, 64), [[2, 8], [100, 64]], 1e9) == "relu"
 

@@ -44,8 +44,8 @@ def test_one_plan_and_a_plan_for_each(
         assert all(len(row[f"{judge}_us"].split()) == 4 for row in rows)
     # The same program at a shape, however it was found: no plan is much better than that of its own.
     one, each = rows[:2]
-    for together, alone in zip(one["latency_us"].split(), each["latency_us"].split()):
-        assert float(together) == pytest.approx(float(alone), rel=0.05)
+    for together, separate in zip(one["latency_us"].split(), each["latency_us"].split()):
+        assert float(together) == pytest.approx(float(separate), rel=0.05)
     assert int(one["kernels"]) < int(each["kernels"])
     # The last line was cut off: that plan is made again, and all others are known.
     lines = state.read_text().splitlines(keepends=True)

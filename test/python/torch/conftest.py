@@ -13,7 +13,7 @@ import torch
 
 @pytest.fixture(scope="module", autouse=True)
 def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before, and for other files of tests, is not found: passes run.
+    """Hides what Inductor compiled before, and for other files of tests: passes run.
 
     It does not compile programs to try the vectors of this processor either, which takes seconds.
     """

@@ -201,7 +201,7 @@ def test_cpp_with_errors(program: Path, bert: Path, tmp_path: Path) -> None:
 
 
 def test_cpp_without_the_runtime(program: Path, bert: Path, library: Path, tmp_path: Path) -> None:
-    """Where libftrt.so.1 is not, the program is told so."""
+    """Without libftrt.so.1 the program gets an error that says so."""
     folder = bytes(locations.find("lib/libftrt.so.1").parent)
     image = library.read_bytes()
     assert folder in image
@@ -549,8 +549,16 @@ def test_who_computes_a_product_of_a_package() -> None:
 
     def choice(*times: tuple[float, float]) -> Choice:
         intervals = [
-            Interval((number,), (number,), ours, theirs, theirs, True, ours <= theirs)
-            for number, (ours, theirs) in enumerate(times)
+            Interval(
+                (number,),
+                (number,),
+                ftuner_us,
+                pytorch_us,
+                pytorch_us,
+                True,
+                ftuner_us <= pytorch_us,
+            )
+            for number, (ftuner_us, pytorch_us) in enumerate(times)
         ]
         return Choice(tuple(intervals), {}, (0,))
 
@@ -613,10 +621,10 @@ def test_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe.for_function(product(), Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
-    for name, least in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
-        monkeypatch.setattr(packaged, name, least)
+    for name, needed in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
+        monkeypatch.setattr(packaged, name, needed)
         Interface.for_function(built, product().result_sizes[0], data)
-        monkeypatch.setattr(packaged, name, least - 1)
+        monkeypatch.setattr(packaged, name, needed - 1)
         with pytest.raises(ftuner.Error, match="expected at most"):
             Interface.for_function(built, product().result_sizes[0], data)
         monkeypatch.undo()

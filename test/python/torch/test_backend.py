@@ -207,7 +207,7 @@ def test_strided_slices_of_one_projection() -> None:
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the backend compiles from then on."""
+    """Texts that the backend compiles from then on."""
     texts: list[str] = []
     original = ftuner.compile
 
@@ -643,12 +643,14 @@ def test_progress_is_told_where_it_is_asked_for(
     model = nn.Sequential(nn.Linear(width, 17), nn.ReLU(), nn.Linear(17, width))
     with caplog.at_level("INFO", logger="ftuner"):
         check_model(model, rows(5, 9, depth=width))
-    told = [record.getMessage() for record in caplog.records if record.name == "ftuner"]
-    what = "compiling 2 functions for torch.compile"
-    assert told[0] == what and told[1].startswith(f"{what}: 1 of 2, ")
-    assert told[2].startswith(f"{what}: 2 of 2, ") and len(told) == 3
+    messages = [record.getMessage() for record in caplog.records if record.name == "ftuner"]
+    title = "compiling 2 functions for torch.compile"
+    assert messages[0] == title and messages[1].startswith(f"{title}: 1 of 2, ")
+    assert messages[2].startswith(f"{title}: 2 of 2, ") and len(messages) == 3
     written = capfd.readouterr().err
-    assert written == ("".join(f"ftuner: {line}\n" for line in told) if mode == "always" else "")
+    assert written == (
+        "".join(f"ftuner: {line}\n" for line in messages) if mode == "always" else ""
+    )
     caplog.clear()
     check_model(model, rows(5, depth=width))
     assert not [record for record in caplog.records if record.name == "ftuner"]

@@ -29,14 +29,14 @@ def nothing_called(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before is not found."""
+    """Hides what Inductor compiled before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
         yield
 
 
 class Seen(CustomGraphPass):
-    """Whether PyTorch would capture each of FTuner's calls in a graph."""
+    """Records whether PyTorch would capture each of FTuner's calls in a graph."""
 
     def __init__(self) -> None:
         self.captured: dict[str, bool] = {}
@@ -119,9 +119,9 @@ def test_sizes_at_which_a_plan_changes() -> None:
 
 def test_sizes_of_all_functions() -> None:
     rows_model()
-    alone = ft.capture_sizes(1024)
+    single = ft.capture_sizes(1024)
     rows_model(width=608)
-    assert len(capture._called) == 2 and {*alone} <= {*ft.capture_sizes(1024)}
+    assert len(capture._called) == 2 and {*single} <= {*ft.capture_sizes(1024)}
 
 
 @pytest.mark.parametrize(

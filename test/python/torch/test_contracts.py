@@ -1,4 +1,4 @@
-"""What FTuner's backend of torch.compile asks of the compiler, and what its registries hold."""
+"""Contracts of FTuner's backend of torch.compile with the compiler, and of its registries."""
 
 from __future__ import annotations
 

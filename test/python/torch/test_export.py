@@ -245,7 +245,7 @@ def test_refused_models(model: nn.Module, words: str) -> None:
 
 
 def test_places_in_the_model() -> None:
-    """What FTuner reports about kernels names lines of the model."""
+    """FTuner's reports about kernels name lines of the model."""
     exported = ft.export(Attention().eval(), (torch.randn(3, 7, 32),))
     run = exported.compile(max_kernels=1, emulate=True)
     places = [kernel["location"] for kernel in run.report.data["fallback_kernels"]]
@@ -300,7 +300,7 @@ def test_unknown_form_of_convolutions() -> None:
 
 
 def test_embedding() -> None:
-    """Where an index is out of range, the importer's assertion fails: NaN there, and only there."""
+    """An index out of range fails the importer's assertion: NaN there, and only there."""
     model = nn.Sequential(nn.Embedding(50, 32), nn.Linear(32, 64))
     tokens = torch.randint(0, 50, (2, 7))
     exported = ft.export(model, (tokens,), dynamic_shapes=({1: LENGTH},))
@@ -322,7 +322,7 @@ DTYPES = [torch.float32, torch.int8, torch.float16, torch.int64]
 
 @pytest.mark.parametrize("dtype", DTYPES[: None if SCALE > 1 else 2])
 def test_reads_outside(dtype: torch.dtype) -> None:
-    """What lies outside is NaN, or 0, whichever operator reads it, and is never read."""
+    """An element outside is NaN, or 0, for every operator that asks for it, and is never read."""
 
     class Reads(nn.Module):
         def forward(self, x: Tensor, i: Tensor, g: Tensor) -> tuple[Tensor, ...]:

@@ -273,7 +273,7 @@ def test_identity_of_the_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_modes_are_inductor_s() -> None:
-    """Those of torch.compile, which takes no options beside, and the option."""
+    """Modes are an argument of torch.compile, which then takes no options, or the option."""
     for arguments in (
         {"mode": "max-autotune-no-cudagraphs"},
         {"options": {**INDUCTOR, "mode": "reduce-overhead"}},
@@ -304,7 +304,7 @@ def test_options_that_are_not_valid(options: dict[str, Any], error: str) -> None
         torch.compile(nn.Linear(4, 4), backend="ftuner", options=options)(torch.randn(2, 4))
 
 
-def test_options_of_the_backend_alone() -> None:
+def test_options_only_of_the_backend() -> None:
     with pytest.raises(TypeError, match="expected no option host of inductor_pass"):
         ft.inductor_pass(host="inductor")
 

@@ -171,7 +171,7 @@ class Hidden(torch.nn.Module):
         return [result.last_hidden_state] + ([] if pooled is None else [pooled])
 
 
-#: Of BERT the pooler is a product, too: of one row.
+#: BERT's pooler is a product, too, with one row.
 HALVES = [(bert, 9), (llama, 9), (gpt2, 6)]
 HALF_CASES = [(llama, 9, False), (gpt2, 6, True)]
 if SCALE > 1:

@@ -42,12 +42,12 @@ def compile_norms(text: str, count: int) -> ftuner.Function:
     return function
 
 
-def check(found: Any, exact: Array, what: str, tolerance: float = 2e-6) -> None:
+def check(found: Any, exact: Array, label: str, tolerance: float = 2e-6) -> None:
     found = np.asarray(found)
-    assert found.shape == exact.shape, what
+    assert found.shape == exact.shape, label
     assert np.abs(found.astype(np.float64) - exact).max() <= tolerance * max(
         1, np.abs(exact).max()
-    ), what
+    ), label
 
 
 # PyTorch.
@@ -132,7 +132,7 @@ def test_torch_export(known: str) -> None:
 
 
 def stock_linalg(names: Sequence[str], known: str) -> str:
-    """What torch-mlir's own pipelines make of a program."""
+    """Returns a program as torch-mlir's own pipelines lower it."""
     from iree.compiler import ir, passmanager
     from iree.compiler.extras import fx_importer
 

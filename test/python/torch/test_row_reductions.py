@@ -37,7 +37,7 @@ from torch import Tensor, nn
 
 HOSTS = "eager", "inductor"
 TYPES = torch.float32, torch.float16, torch.bfloat16
-#: Of the suite: each host, and each type that is rounded to.
+#: Cases of the suite: each host, and each type that is rounded to.
 PART = [("inductor", torch.float16), ("eager", torch.bfloat16)]
 HOSTS_AND_TYPES = list(itertools.product(HOSTS, TYPES)) if SCALE > 1 else PART
 
@@ -68,25 +68,25 @@ def tensors(value: Any) -> list[Tensor]:
     return [tensor for item in value for tensor in tensors(item)]
 
 
-def compare(found: Any, eager: Any, exact: Any, what: str = "") -> None:
+def compare(found: Any, eager: Any, exact: Any, label: str = "") -> None:
     """Equal types, shapes, strides, NaN and infinities; errors at most twice eager's, or a unit or two."""
     assert len(tensors(found)) == len(tensors(eager))
     for one, other, reference in zip(*map(tensors, (found, eager, exact))):
         assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride()), (
-            what
+            label
         )
         if not one.is_floating_point():
-            assert torch.equal(one, other), what
+            assert torch.equal(one, other), label
             continue
         special = ~other.isfinite()
-        assert torch.equal(one[special].nan_to_num(7), other[special].nan_to_num(7)), what
-        assert bool(one[~special].isfinite().all()), what
+        assert torch.equal(one[special].nan_to_num(7), other[special].nan_to_num(7)), label
+        assert bool(one[~special].isfinite().all()), label
         norm = reference.double()[~special].norm()
         error, of_eager = (
             (result.double()[~special] - reference.double()[~special]).norm()
             for result in (one, other)
         )
-        assert error <= max(2 * of_eager, 1.5 * UNIT[one.dtype] * norm), (what, error, of_eager)
+        assert error <= max(2 * of_eager, 1.5 * UNIT[one.dtype] * norm), (label, error, of_eager)
 
 
 def check(
@@ -159,7 +159,7 @@ def special(x: Tensor) -> Tensor:
 #: Weights, of the types of tests and of what they are compared with.
 W, B = ({dtype: x.to(dtype) for dtype in (*TYPES, torch.float64)} for x in torch.randn(2, 33))
 
-#: Of x [n, 6, 33]: each is one function.
+#: Operators on x [n, 6, 33]; each is one function.
 OPERATORS: dict[str, Function] = {
     "softmax": lambda x: x.softmax(-1),
     "softmax of a middle dimension": lambda x: x.softmax(1),
@@ -193,7 +193,7 @@ OPERATORS: dict[str, Function] = {
 }  # fmt: skip
 
 
-#: Those that are computed as another one is, for the most part.
+#: Operators that are mostly computed like another one.
 LIKE_OTHERS = {
     "softmax in f32",
     "sum of two dimensions",
@@ -202,7 +202,7 @@ LIKE_OTHERS = {
     "min",
     "vector_norm, order 1",
 }
-#: Those that Inductor's graphs hold as other operators than graphs of host "eager" do.
+#: Operators that are others in Inductor's graphs than in graphs of host "eager".
 DECOMPOSED = (
     "softmax of a middle dimension", "log_softmax", "layer_norm", "rms_norm", "group_norm", "max", "argmin of all",
     "std", "count",
@@ -354,7 +354,7 @@ def test_constants_are_of_their_types() -> None:
 
 
 def test_integers_and_booleans_beside_rows() -> None:
-    """What cannot be in a function stays behind alone."""
+    """Only the operators that cannot be in a function stay."""
     x = torch.randn(4, 6, 33)
     report = check(lambda x: ((x > 0).sum(-1).float(), x.argmax(-1) == 0), [(x,)], "eager")
     assert report.row_functions == 1 and not report.rows_left
@@ -417,10 +417,10 @@ def test_tensors_that_are_written(host: str) -> None:
     """Results and arguments are those of eager PyTorch."""
 
     def model(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        most = x.amax(-1, keepdim=True)
+        maximum = x.amax(-1, keepdim=True)
         x.mul_(2)
         y[0] = 1.0
-        return x - most, x.softmax(-1).add_(y), y.sum(-1)
+        return x - maximum, x.softmax(-1).add_(y), y.sum(-1)
 
     inputs = [torch.randn(4, 6, 33) for _ in range(2)]
     others = [x.clone() for x in inputs]
@@ -430,13 +430,13 @@ def test_tensors_that_are_written(host: str) -> None:
     assert ft.report().rows_taken >= 3
 
 
-def test_nothing_is_read_behind_a_write() -> None:
+def test_nothing_is_read_after_a_write() -> None:
     """In a graph that writes in place, as graphs of torch.compile hardly do."""
 
     def model(x: Tensor) -> Tensor:
-        most = x.amax(-1, keepdim=True)
+        maximum = x.amax(-1, keepdim=True)
         x.mul_(2)
-        return x - most
+        return x - maximum
 
     graph = make_fx(model, tracing_mode="fake")(torch.randn(4, 8)).graph
     named = {node.name: node for node in graph.nodes}
@@ -472,11 +472,11 @@ def test_nothing_is_needed_before_it_is_there() -> None:
     assert report.operators == {"sort.default": 1}
     assert report.rows_taken == 2
 
-    def around(x: Tensor) -> Tensor:
+    def model(x: Tensor) -> Tensor:
         centered = x - x.mean(-1, keepdim=True)
         return centered.exp() * torch.sort(centered).values
 
-    report = check(around, [(torch.randn(4, 6, 33),)], "eager")
+    report = check(model, [(torch.randn(4, 6, 33),)], "eager")
     assert report.operators == {"sort.default": 2, "mul.Tensor": 1}
     assert report.row_functions == 3
 
@@ -619,7 +619,7 @@ def test_inductor_s_rows_are_inductor_s() -> None:
 
 @pytest.mark.parametrize("microseconds", [1e-3, 1e6])
 def test_the_bound_decides(monkeypatch: pytest.MonkeyPatch, microseconds: float) -> None:
-    """Of rows without a known length, which Inductor reads twice: by its time."""
+    """The bound decides rows without a known length, which Inductor reads twice, by its time."""
     asked: list[Any] = []
 
     def predict(device: Any, rows: Any, *bytes_: float) -> Any:

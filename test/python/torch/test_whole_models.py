@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 models = load_script("examples/python/torch_models.py")
 
 
-#: Of the suite: others have operators and products as one of these.
+#: Models of the suite: the others have operators and products like one of these.
 PART = ["whisper", "lstm", "t5", "mobilenet", "recommender"]
 
 
