@@ -729,7 +729,7 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         return models.operator_of(row)
 
     linear = operator("bert.query", "(2, 8, 64)", "[[2, 8, 32], [64, 32]]")
-    assert (linear.what, linear.extents, linear.times, linear.measured_us) == (
+    assert (linear.kind, linear.extents, linear.times, linear.measured_us) == (
         "product",
         (1, 16, 64, 32),
         3,
@@ -747,8 +747,8 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         "truediv": "relu",
     }
     for name, kind in others.items():
-        assert operator(name, "(8, 64)", "[[8, 64]]").what == kind
-    assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
+        assert operator(name, "(8, 64)", "[[8, 64]]").kind == kind
+    assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").kind == "add"
     # Three times 4 and three of nothing, with a gap between any two that happen.
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
     kernels = models.kernels_of([linear, nothing], [4.0, 0.0])
@@ -837,15 +837,15 @@ def test_launches_of_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
                      ("ft", "f16"): 11, ("ft", "tf32"): 14}  # fmt: skip
     assert len(layers.layer_of("ft", "f16", 1, 385)) == 14
     for name, dtype in count:
-        products = [one.extents for one in layer(name, dtype) if one.what == "product"]
-        fused = [one.extents for one in layer(name, dtype) if one.what == "attention"]
+        products = [one.extents for one in layer(name, dtype) if one.kind == "product"]
+        fused = [one.extents for one in layer(name, dtype) if one.kind == "attention"]
         flops = sum(2 * b * m * n * k for b, m, n, k in products) + sum(
             4 * h * t * t * d for h, t, d in fused
         )
         # 12 · 768² weights for each of 64 tokens, and two products of 32 × 32 × 64 for each of 24 heads.
         assert flops == 2 * 64 * 12 * 768**2 + 2 * 24 * 2 * 32 * 32 * 64
     softmax = [
-        one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.what == "relu"
+        one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.kind == "relu"
     ]
     assert softmax == ["maximum", "exponentials", "division"]
 
