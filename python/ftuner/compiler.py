@@ -56,7 +56,7 @@ Source = Union[str, "os.PathLike[str]", SourceText]
 class Options:
     """Options of the pipeline for the command line."""
 
-    #: With absolute paths of files, since the compiler runs in a folder of its own.
+    #: Arguments with absolute paths of files, since the compiler runs in a separate folder.
     arguments: list[str]
     #: The arguments as they decide the result: hashes of contents take the place of the paths of
     #: files that are read.

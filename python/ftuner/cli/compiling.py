@@ -113,7 +113,7 @@ def _weights_path(library: Path) -> Path:
 def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Path, bytes]]:
     """The library, and the files to write: it, its header, and the weights if there are any.
 
-    Raises `Error` where a file that nobody named, beside the library, is not FTuner's.
+    Raises `Error` if a file beside the library, which no option names, is not FTuner's.
     """
     outputs.target_of(str(library))
     source_weights = options.source.weights

@@ -186,7 +186,7 @@ def _choose(explanation: dict[str, Any], name: str | None) -> list[Workload]:
 
 
 def _series(workload: Workload, kind: str, value: Callable[[Program], float]) -> list[float]:
-    """`value` of the programs of a kind over the sizes; NaN where there is none."""
+    """`value` of the programs of a kind over the sizes; NaN without a program."""
     programs = [shape[kind] for shape in workload["shapes"]]
     return [math.nan if program is None else value(program) for program in programs]
 
@@ -362,7 +362,7 @@ def _scale_percents(panel: Any) -> None:
 
 
 def _finite(values: Any) -> list[float]:
-    """The numbers among them; 0 if there are none."""
+    """The numbers among them, or 0."""
     return [float(value) for value in values if not math.isnan(value)] or [0.0]
 
 

@@ -1,4 +1,4 @@
-"""The time of a model from those of its launches (CDMPP, appendix C, algorithm 2)."""
+"""The time of a model from the times of its launches (CDMPP, appendix C, algorithm 2)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
     which its queue starts nothing and what waits for it is not ready. The host issues the kernels of all queues in the order
     of `launches`, and takes `interval` for each; it does not wait for the device, and no kernel starts before its issue
     ends. Both are 0 where launches are recorded as a graph. Raises ValueError for launches that wait for themselves, and for
-    numbers that are no launches.
+    numbers that are not launches.
     """
     waiting = [len(set(launch.after)) for launch in launches]
     followers: list[list[int]] = [[] for _ in launches]

@@ -100,7 +100,7 @@ class Timeline:
     """One call of a function at certain sizes.
 
     Attributes:
-        device, cost_model, calibration: who predicts what.
+        device, cost_model, calibration: the device, and the source of the predictions.
         function: its C name.
         sizes: of its arguments, by name.
         streams: how many streams launches are on.
@@ -108,7 +108,7 @@ class Timeline:
         launch_interval: microseconds that the host takes to issue a kernel.
         launches: in the order of the host.
         placed: when each of them runs.
-        missing: sizes that nobody gave, which are the middle of their ranges.
+        missing: sizes that were not given, which are the middle of their ranges.
         beyond: the ranges of sizes that are not in them.
     """
 
@@ -408,7 +408,7 @@ def timelines(
 
 
 def whole_number(name: str, value: Any) -> int:
-    """The value of an argument. Raises `ValueError` where it is no integer."""
+    """The value of an argument. Raises `ValueError` if it is not an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -480,7 +480,7 @@ def _launches(data: Mapping[str, Any], work: Mapping[str, Any], number: int) -> 
 def _second_kernel(program: Mapping[str, Any]) -> float:
     """Predicted microseconds of the kernel that sums slices; 0 where the cost model does not tell them apart.
 
-    Slices of rows are no sums: each of their launches passes over the rows.
+    Slices of rows are not sums: each of their launches passes over the rows.
     """
     terms = () if program["path"] == "rows" else program.get("predicted_terms") or ()
     return next((float(term["us"]) for term in terms if term["name"] == "second_kernel"), 0.0)

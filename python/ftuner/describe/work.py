@@ -230,7 +230,7 @@ KINDS = (
     "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving", "windows",
     "other products",
 )  # fmt: skip
-#: Kinds of fallback kernels by those of their operators.
+#: Kinds of fallback kernels by the kinds of their operators.
 _FALLBACK_KINDS = {
     "contraction": "other products", "reduction": "other rows", "elementwise": "computing",
     "copy": "moving",

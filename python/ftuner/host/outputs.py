@@ -22,7 +22,7 @@ STANDARD = "-"
 
 
 def json_text(value: Any) -> str:
-    """JSON of several lines. It has no NaN and no infinity: these are null."""
+    """JSON of several lines. NaN and infinities are null, since JSON lacks them."""
 
     def valid(value: Any) -> Any:
         if isinstance(value, dict):

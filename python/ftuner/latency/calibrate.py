@@ -296,7 +296,7 @@ def calibrate_device(
         fold = refit(some)
         return fold.constants, fold.offset
 
-    # The offset is no constant: the prior, too, is judged with its best.
+    # The offset is not a constant: the prior, too, is judged with its best offset.
     before = rows.predict(prior, fit_timing(rows, prior, offset))
     after = rows.predict(found.constants, found.offset)
     unseen = held_out(rows, refit_fold)

@@ -88,7 +88,7 @@ _OFFSET_BOUNDS = (0.5, 200.0)
 # Relative errors beyond this count linearly.
 SCALE = 0.08
 # A constant stays where a change of it by 1 % changes predictions by less than this many
-# percent (root mean square): with a prior, and with none that would hold it.
+# percent (root mean square): with a prior, and without a prior that would hold it.
 MIN_EFFECT = 0.002
 MIN_EFFECT_WITHOUT_PRIOR = 0.02
 # From here on a device counts fully in the means of the devices' constants.
@@ -313,7 +313,7 @@ def _offsets(rows: MeasurementTable, offset: Any) -> Array:
 
 
 def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
-    """Adds constants of the tensor cores to those of other rows of the device."""
+    """Adds constants of the tensor cores to the constants of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), TENSOR_ROWS_OF_DEVICE)
     found = fit(few, others.constants, names, prior=prior_weight(len(rows)), offset=others.offset)
     return Fit(
@@ -326,7 +326,7 @@ def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> F
 
 
 def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
-    """Adds constants of memory-bound kernels to those of other rows of the device."""
+    """Adds constants of memory-bound kernels to the constants of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
     prior = prior_weight(len(rows))
     found = fit(few, others.constants, names, prior=prior, offset=others.offset, fit_offset=True)
@@ -466,7 +466,7 @@ def _global_tensor(
     names: Sequence[str],
     seed: int,
 ) -> GlobalFit:
-    """Adds constants of the tensor cores to those of other rows.
+    """Adds constants of the tensor cores to the constants of other rows.
 
     Each device's own first, then with these in place what all share, and both once more.
     """
@@ -516,7 +516,7 @@ def _global_memory(
     names: Sequence[str],
     seed: int,
 ) -> GlobalFit:
-    """Adds constants of memory-bound kernels to those of other rows.
+    """Adds constants of memory-bound kernels to the constants of other rows.
 
     Each device's own first, then with these in place what all share, and both once more. Of the
     devices' own the median: clocks that fall under the power limit, and caches that other

@@ -123,7 +123,7 @@ def _check_figures(
 ) -> None:
     """Raises `Error` for figures that formulas cannot take, since some figures index tables.
 
-    Figures must be finite and at least 0; those of the fields in `positive` must be positive.
+    Figures must be finite and at least 0; figures of the fields in `positive` must be positive.
 
     Args:
         values: one record, or one record a row.
@@ -216,7 +216,7 @@ class Model:
         return facts
 
     def _complete_part(self, part: Record) -> Record:
-        """A part with the fields that it leaves out: optional ones, and those of the other kind of kernel."""
+        """A part with the fields that it leaves out: optional fields, and fields of the other kind of kernel."""
         is_streaming = np.asarray(part.get("is_streaming", 0)) != 0
         ignored: tuple[str, ...] = ()
         if is_streaming.all():

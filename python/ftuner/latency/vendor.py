@@ -166,7 +166,7 @@ def _key(products: Sequence[Product]) -> tuple[Product, ...]:
 def _predict(
     text: str, dtype: str, products: tuple[Product, ...], library: str, is_transposed: bool
 ) -> tuple[Array, Array] | None:
-    """Times and those of second kernels for the text of a description. Layers of a model ask alike."""
+    """Times of all kernels and of second kernels for a description's text. Layers of a model ask alike."""
     found = device_of(text)
     if dtype == "tf32" and not found.figures["tf32_rate"]:
         dtype = "f32"
@@ -203,7 +203,7 @@ def _choices(
         kernels, row = fma_choices(device, batch, m, n, k)
         yield fma_launches(device, kernels, (batch[row], m[row], n[row], k[row])), row
     else:
-        # wgmma reads factors of f32 along K alone.
+        # wgmma reads factors of f32 only along K.
         has_warpgroups = dtype != "tf32" or is_transposed
         yield token_rows.choices_of(
             [device.figures], 0, dtype, library, (m, n, k), batch, has_warpgroups

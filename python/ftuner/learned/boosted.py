@@ -24,7 +24,7 @@ ROUNDS = 300
 
 
 def inputs(data: Dataset) -> npt.NDArray[np.float32]:
-    """Mean features of a program's statements, those of several trees by their blocks, and its device's figures."""
+    """Mean features of a program's statements, weighted by the blocks of its trees, and its device's figures."""
     means = []
     for trees in data.trees:
         shares = np.array([tree.blocks for tree in trees], np.float64)
@@ -94,7 +94,7 @@ class BoostedTrees:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoostedTrees:
-        """Raises `Error` for what is no such file."""
+        """Raises `Error` for other files."""
         header, arrays = files.read(path, (FORMAT,))
         try:
             nodes = arrays["nodes"]

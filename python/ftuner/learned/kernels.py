@@ -262,7 +262,7 @@ def _describe_product(
             else:
                 tree.statement("store", reads=[sums], writes=[output])
     if bias is not None and split and not summed:
-        # The blocks of one slice alone add it.
+        # Only the blocks of one slice add it.
         with tree.nest(*batches, *tiles, *joined):
             tree.statement("add bias", {"float-add": 1}, reads=[bias], updates=[sums])
     if summed:

@@ -91,7 +91,7 @@ class Labels:
         return labels
 
     def forward(self, microseconds: npt.ArrayLike) -> Array:
-        """Transformed labels; those of the training set are at least 1, but for kind `none`."""
+        """Transformed labels; labels of the training set are at least 1, except for kind `none`."""
         return (
             self._raw(np.asarray(microseconds, np.float64)) - self.mean
         ) / self.deviation + self.shift

@@ -63,7 +63,7 @@ class Golden:
     device: npt.NDArray[np.float32]
 
     def dataset(self) -> Dataset:
-        """The programs, each on a device of its own, with times of one microsecond."""
+        """The programs, each on a separate device, with times of one microsecond."""
         size = len(self.trees)
         texts = {name: np.full(size, "", "<U1") for name in Dataset.TEXTS}
         return Dataset(
@@ -83,14 +83,14 @@ class Golden:
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    # By name, measured rows of the training set; 0 for devices with synthetic ones alone, or without times.
+    # Measured rows of the training set by device; 0 for devices with only synthetic rows, or without times.
     devices: dict[str, int]
-    # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
+    # Minimum and maximum of the labels: microseconds, or ratios to `latency`.
     label_range: tuple[float, float]
     # Minimum and maximum of each feature, 2 × statements × features, by the number of statements of a tree.
     feature_ranges: dict[int, npt.NDArray[np.float32]]
     golden: Golden
-    # By name of a device.
+    # Deviations by the name of a device.
     deviations: dict[str, Deviation] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -162,7 +162,7 @@ class Provenance:
         return dataclasses.replace(self, deviations=found)
 
     def bounded(self, ratios: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Ratios to `latency` within those of the training: nothing tells how far they go on beyond."""
+        """Clips ratios to `latency` to the range of the training, since nothing is known beyond it."""
         return np.clip(ratios, *self.label_range)
 
     def as_json(self) -> dict[str, Any]:

@@ -298,7 +298,7 @@ class Trained:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trained:
-        """Raises `Error` for what is no such file."""
+        """Raises `Error` for other files."""
         header, arrays = files.read(path, (FORMAT, FORMAT_NO_STRUCTURE))
         try:
             sizes: dict[str, Any] = {

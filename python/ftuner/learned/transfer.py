@@ -143,7 +143,7 @@ def _stack(
 
 
 def _combination(said: Array, wanted: Array, ridge: float) -> tuple[Array, float]:
-    """Weights of at least 0, drawn to those of the mean, and a constant."""
+    """Weights of at least 0, drawn to the weights of the mean, and a constant."""
     from scipy.optimize import nnls
 
     count = said.shape[1]
@@ -192,7 +192,7 @@ def _resolved(nodes: Nodes, vector: Figures) -> Nodes:
 def _for_device(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
     """One tree on a device with these figures, and the other one elsewhere.
 
-    All figures are asked for: a device that nobody measured may have most of them, too.
+    The tree asks for all figures: a device that is not measured may have most of them, too.
     """
     first_figure = len(model().program_features())
     to_otherwise = 2 * len(vector) + len(then)

@@ -43,7 +43,7 @@ class Report:
 
 
 def find_card(gpu: int) -> Card:
-    """The card to check. Raises `Error`, in one sentence, where there is none."""
+    """The card to check. Raises `Error`, in one sentence, without a card."""
     try:
         count = runtime.get().device_count()
     except Error as error:

@@ -67,9 +67,9 @@ class Entry:
     times: dict[str, list[float | None]] = field(default_factory=dict)
     #: Judges that the search optimised: ranks under them say how well it did, not how good it is.
     own_judges: list[str] = field(default_factory=list)
-    #: Why there is no plan; empty if there is one.
+    #: The reason why the plan does not exist; empty if it exists.
     failure: str = ""
-    #: Why its code could not be generated; empty if it was, or if nobody asked.
+    #: The reason why its code could not be generated; empty if it was, or was not asked for.
     code_failure: str = ""
     #: Without a plan, the microseconds that fallback kernels take at least; None where it is not known.
     bound_us: float | None = None
@@ -150,7 +150,7 @@ class Comparison:
     """Entries of all workloads of sources on devices."""
 
     entries: list[Entry]
-    #: By judge that is a file, its name and who measured.
+    #: Name of the file and of the measurer, by judge that is a file.
     files: dict[str, str] = field(default_factory=dict)
     #: Chosen programs as requests of a measurer (docs/measurements.md), each once.
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -546,7 +546,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _rejected(statistics: Mapping[str, float]) -> int | None:
-    """Candidates that no codegen path can emit; of the paper's rules, those of whole warps."""
+    """Number of candidates that no codegen path can emit; for the paper's rules, among whole warps."""
     if "rejected_by_path" in statistics:
         return int(statistics["rejected_by_path"])
     if "states" in statistics or "candidates_whole_warps" not in statistics:

@@ -95,7 +95,7 @@ class Paper:
     reported: Sequence[Reported]
 
     def sizes(self, workload: str) -> Sequence[int]:
-        """T of the figures of a workload; empty where they have none."""
+        """T of the figures of a workload; empty without figures."""
         return next(
             (one.sizes for one in self.reported if one.workload == workload and one.sizes), ()
         )
@@ -233,7 +233,7 @@ def _linalg(
 ) -> str:
     """A function around one operator of linalg that adds to zero.
 
-    The window of a pooling is no argument: it has a shape alone.
+    The window of a pooling is not an argument: it has only a shape.
     """
     names = ["a", "b"]
     types = [_tensor(shape) for shape in inputs]

@@ -27,7 +27,7 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy with options of its own."""
+    """A strategy with its own options."""
 
     #: Text of the strategy as written, e.g. `gensor:virtual-threads=false`.
     label: str
@@ -100,7 +100,7 @@ class Answer:
     seconds: float
     failure: str
     facts: dict[str, Any] | None
-    #: Bytes of PTX by workload, `""` for all; None if nobody asked or it could not be generated.
+    #: Bytes of PTX by workload, `""` for all; None if it was not asked for or could not be generated.
     code: dict[str, int] | None = None
     #: Why it could not be generated.
     code_failure: str = ""

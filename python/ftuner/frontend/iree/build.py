@@ -99,12 +99,12 @@ def compile(  # noqa: A001
         iree_compile: the program; None finds it.
         iree_flags: more of its flags; a str is one flag.
         keep_intermediates: a folder for what the steps write, also when one fails.
-        options: those of the pipeline, as of `ftuner.compile`.
+        options: options of the pipeline, as for `ftuner.compile`.
 
     Raises:
         CompileError: IREE or FTuner refuses the model.
         Error: a program or a package is missing or too old, or a file cannot be read or written.
-        TypeError: an argument or option does not exist, or has no such value.
+        TypeError: an argument or option does not exist, or does not take the value.
     """
     _check("target", target, TARGETS)
     _check("attention", attention, ATTENTION)
@@ -308,7 +308,7 @@ def _translate(
 
 
 def _without_resources(text: bytes) -> tuple[bytes, bytes]:
-    """A module, and its constants behind it, which are most of the text and nobody reads here."""
+    """Splits a module from its constants, which follow it and are most of the text."""
     begin = text.rfind(b"\n{-#")
     if begin < 0 or not text.rstrip().endswith(b"#-}"):
         return text, b""

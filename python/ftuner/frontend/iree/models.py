@@ -16,7 +16,7 @@ from ...host.progress import Progress
 #: Suffixes of paths, also in capitals.
 SUFFIXES = (".mlir", ".mlirbc", ".onnx", ".pt2")
 
-# Name that importers give to models of PyTorch, which have no name of their own.
+# Name that importers give to models of PyTorch, since they are not named.
 _FUNCTION = "main"
 
 
@@ -127,7 +127,7 @@ _OPSET = 17
 
 
 def _import_onnx(name: str, folder: Path, parameters: Path) -> Model:
-    """By IREE's importer, in a process of its own, which leaves nothing behind."""
+    """Imports a model by IREE's importer, in a separate process that leaves no files."""
     _need("ONNX", _FOR_ONNX)
     Progress.begin_stage("IREE: importing")
     path = folder / "model.mlir"

@@ -1,4 +1,4 @@
-"""Contents of a module for IREE: dispatches, kernels, constants, and who computes what."""
+"""Contents of a module for IREE: dispatches, kernels, constants, and FTuner's share of the work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Report:
 
     Attributes:
         dispatches: of the whole program, by IREE's statistics.
-        ftuner_dispatches: those of them that are FTuner's.
+        ftuner_dispatches: number of dispatches that are FTuner's.
         kernels: FTuner's.
         ptx_bytes: of them.
         constant_bytes: of weights and other constants in the module.

@@ -67,7 +67,7 @@ class Toolchain:
             warnings.warn("\n".join(warned), CompileWarning, stacklevel=2)
 
 
-#: IREE runs what depends on constants alone while it compiles, which fails with kernels of others.
+#: While it compiles, IREE runs code that depends only on constants; this fails with foreign kernels.
 _WITHOUT_CONSTANTS = "-- --iree-opt-const-eval=false"
 
 #: Longer lines are modules.

@@ -291,7 +291,7 @@ def constant_of(tensor: Any) -> Value | None:
 
 
 def refuse_type(node: Any, place: str, value: str, kind: Any) -> None:
-    """Raises `Refused` for a value that FTuner has no type for."""
+    """Raises `Refused` for a value of a type that FTuner does not support."""
     if kind is None or kind.WhichOneof("value") is None:
         return
     operator = place.partition(" ")[0]

@@ -86,7 +86,7 @@ class Writer:
         self._indices[atom] = result
 
     def dim_of(self, ssa: str, dim: int, type_: str) -> Expr:
-        """A size that only a value has: a symbol of its own."""
+        """A new symbol for a size that only one value has."""
         place = self.scalar(dim, INDEX)
         result = self.op(f"tensor.dim {ssa}, {place} : {type_}")
         atom = Atom("symbol", (f"{result}",))

@@ -101,7 +101,7 @@ def launches(kernels: Iterable[Kernel]) -> Counter[str]:
 
 
 def layer_of(node: fx.Node) -> str:
-    """The name of a node's layer; "" if it has none."""
+    """The name of a node's layer, or ""."""
     for path, _ in (node.meta.get("nn_module_stack") or {}).values():
         if match := _LAYER.match(path):
             return match[1]
@@ -148,7 +148,7 @@ def _part_us(part: Part, sizes: Mapping[str, int]) -> tuple[float, bool]:
 
 
 def _is_opaque(node: fx.Node) -> bool:
-    """Returns whether an operator is a kernel of its own: one that multiplies, exchanges data, or is
+    """Returns whether an operator is a separate kernel: one that multiplies, exchanges data, or is
     a call of FTuner's."""
     return flops_of(node) is not None or is_collective(node) or not launches_kernel(node)
 

@@ -223,7 +223,7 @@ class Replacement:
 
 
 def _first_error(error: ftuner.CompileError) -> str:
-    """The compiler's first error, without its place in a text that nobody sees."""
+    """The compiler's first error, without its place in a text that users do not see."""
     errors = [
         line.partition("error: ")[2] for line in error.diagnostics.splitlines() if "error: " in line
     ]
@@ -231,9 +231,9 @@ def _first_error(error: ftuner.CompileError) -> str:
 
 
 def _erase_unused(graph: fx.Graph, nodes: list[fx.Node]) -> None:
-    """Erases those of the nodes that nothing uses, with the views that then nothing uses.
+    """Erases the nodes without users, and the views that have no users then.
 
-    Other nodes without users are the host's business, who knows which have effects.
+    The host erases other nodes without users: it knows which ones have effects.
     """
     kept = {node for node in graph.nodes}
     pending = list(nodes)

@@ -55,7 +55,7 @@ class KindCounts:
 
 @dataclass
 class Launches:
-    """Kernels of a layer, forwards: FTuner's functions, all others, and those of PyTorch alone.
+    """Kernels of a layer, forwards: FTuner's functions, all others, and the kernels without FTuner.
 
     With Inductor the last two are what it is expected to join (`ftuner.frontend.torch.prediction`).
     """
@@ -121,7 +121,7 @@ class Report:
     copies: int = 0
     #: Functions by name, and how many products each one serves.
     functions: dict[str, int] = field(default_factory=dict)
-    #: With take="faster": who computes which sizes of a function, by its name.
+    #: With take="faster": which sizes of a function FTuner computes, and which PyTorch, by its name.
     intervals: dict[str, list[Interval]] = field(default_factory=dict)
     #: Functions compiled, each distinct one once, and the seconds that threads waited for them:
     #: several at once are compiled side by side, and FTuner's cache may have them.
@@ -267,7 +267,7 @@ class Report:
             )
         if self.inductor_operators:
             counted = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
-            # Of graphs that others give to Inductor, nobody counts them.
+            # Kernels of graphs that others give to Inductor are not counted.
             joined = self.inductor_kernels
             lines.append(
                 f"{sum(self.inductor_operators.values())} operators for Inductor"

@@ -70,7 +70,7 @@ def read_programs(
 ) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]], list[Programs]]:
     """The device of each row, its columns that all paths have, and its programs.
 
-    Raises `Error` with the line of what is no program.
+    Raises `Error` with the line of a row that is not a program.
     """
     loaded = model()
     device = devices.index_rows(table)

@@ -17,7 +17,7 @@ from ...errors import Error
 from ..model import Array, Launches, Model, model
 from .table import Table
 
-# Bounds of what columns say: sizes and times in microseconds, those of predictions too.
+# Bounds of columns: sizes, and measured and predicted times in microseconds.
 MAX_EXTENT = 2**31 - 1
 MIN_TIME, MAX_TIME = 1e-3, 1e9
 # Bound of extents of tiles and of threads of a block.
@@ -32,7 +32,7 @@ FLOOR_ROWS = 10
 class Devices:
     """Devices of rows, by the names that the rows give them.
 
-    `mapping` is from such names to those of built-in devices or paths of descriptions;
+    `mapping` maps such names to names of built-in devices or paths of descriptions;
     what it leaves out goes by its own name. A key `FILE:NAME` is for the rows of files of that
     name alone. `only` is the device of rows that name none;
     without it the name of their file may say: `gemm_configs_rtx3090.csv`.
@@ -68,7 +68,7 @@ class Devices:
         return of_file or self.mapping.get(name) or self._given.get(name) or name
 
     def index(self, name: str, file: str = "") -> int:
-        """Index of the device with that name in rows. Raises `Error` if there is none."""
+        """Index of the device with that name in rows. Raises `Error` if the device does not exist."""
         source = self.source(name, file)
         found, figures = model().device(source)
         if found not in self.names:
@@ -131,7 +131,7 @@ class MeasurementTable:
     choices: npt.NDArray[np.int64] | None = None
     # Time that the host adds to a launch, relative to most launches of its device. None: the same time.
     host_share: Array | None = None
-    # Columns of the format, for whoever wants more than the launches.
+    # Columns of the format, for callers that want more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
 

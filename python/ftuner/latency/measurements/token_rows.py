@@ -59,7 +59,7 @@ COLUMNS = (
     "K",
     "latency_ms or latency_us",
 )
-# Published files by columns that they alone have: what their other columns leave out.
+# Published files by a column that only they have, and the facts that their columns leave out.
 ORIGINS: dict[str, dict[str, str]] = {
     # A table for each serving framework (aiconfigurator).
     "framework": {"dtype": "bf16", "layout": "nt", "library": "2026"},
@@ -242,7 +242,7 @@ _ACROSS_TILES = tuple(
     for columns in range(64, 385, 64)
     if rows * columns <= 128 * 320
 )
-# By library: its kernels where there are instructions of one warp alone, and from 9.0 on.
+# Kernels by library: for devices that have only instructions of one warp, and from 9.0 on.
 LIBRARIES = {
     "2023": (
         (_WARP_KERNELS,),
@@ -349,7 +349,7 @@ def tiles_of(
 
 
 def _next_smaller(tile: int, others: Iterable[int]) -> float:
-    """The largest of the others that is smaller; 0 if there is none."""
+    """The largest of the others that is smaller, or 0."""
     return float(max((other for other in others if other < tile), default=0))
 
 
@@ -368,7 +368,7 @@ def choices_of(
     `takes_warpgroups`: whether the instructions of four warps can read the factors.
     """
     figures = devices[index]
-    # Compute capability 9.0 has the instructions of four warps: those of one reach less.
+    # Compute capability 9.0 has instructions of four warps: instructions of one warp reach less.
     has_warpgroups = takes_warpgroups and figures["warp_tensor_share"] < 1
     kernels = tiles(figures["shared_memory_per_sm_bytes"], has_warpgroups, library)
     extents = {(one.rows, one.columns) for one in kernels}

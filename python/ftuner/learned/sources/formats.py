@@ -47,7 +47,7 @@ def stem(path: str) -> str:
 
 
 class Cards:
-    """Devices by the names that rows give them: the compiler's, those of descriptions, and foreign ones.
+    """Devices by the names that rows give them: built-in ones, ones with descriptions, and foreign ones.
 
     A foreign device is known by the figures that predictors read alone: the compiler makes no kernels for it.
     """

@@ -132,7 +132,7 @@ class Pass:
         ]
 
     def operand(self, name: str, columns: Any = None) -> int:
-        """A tensor of rows × columns (those of the kernel)."""
+        """A tensor of the kernel's rows × columns."""
         columns = self.rows.cols if columns is None else columns
         return self.tree.buffer(
             name, bytes=self.rows.size, strides=[columns, 1], elements=self.rows.rows * columns

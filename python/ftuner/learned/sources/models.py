@@ -129,7 +129,7 @@ def _read(table: Table, cards: Cards) -> Found:
             predicted_as = "layernorm"
         else:
             operations = memory.ELEMENTWISE[_ELEMENTWISE.get(op[row], "gelu")]
-            # A number or a vector that all elements share is no tensor to read.
+            # A number or a vector that all elements share is not a tensor to read.
             large = sum(np.prod(shape) * 2 > np.prod(output) for shape in inputs)
             (trees[row],) = memory.elementwise_trees(
                 operations, max(int(large), 1), extents[0] * extents[1], 4
@@ -204,7 +204,7 @@ def _product(kind: str, inputs: list[Shape], output: Shape) -> tuple[int, int, i
 
 
 def _whole(table: Table, cards: Cards) -> Found:
-    """Times of a whole encoder, which are no program's."""
+    """Times of a whole encoder, which do not belong to one program."""
     empty: npt.NDArray[Any] = np.empty(0)
     data = Dataset.make(
         [], empty, np.empty(0, np.int64), [], np.empty((0, 14), np.float32), key=[], fold=np.empty(0, np.int64),

@@ -141,7 +141,7 @@ def _record(
 
 
 def read_log(path: str, cards: Cards) -> Found:
-    """The products of a log that were timed. Of lines of the same kernel and shape the last one counts."""
+    """The timed products of a log. The last line of each kernel and shape counts."""
     lines = _lines(path)
     left_out = {"no time": 0, "no product of one pair of factors": 0, "timed again later": 0}
     found: dict[Any, tuple[int, str, str, str, dict[str, int], float, str, str]] = {}
@@ -265,7 +265,7 @@ _PROBLEM = (
     "batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type", "combine_axis", "second_block", "first_count",
     "second_count",
 )  # fmt: skip
-# A path of which so many draws in a row are no programs has none on the device.
+# A path has no programs on the device if so many draws in a row are not programs.
 _TRIES = 200
 
 

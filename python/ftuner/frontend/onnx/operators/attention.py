@@ -94,10 +94,10 @@ def _scores(e: Emitter, n: Node, query: Value, key: Value, group: Size) -> Value
 
 
 def _masked(e: Emitter, n: Node, scores: Value, past_length: Size) -> tuple[Value, bool]:
-    """The scores with masks, and whether a row may have no key left.
+    """Returns the masked scores, and whether a row may be left without a key.
 
     A query attends keys from `left_window_size` before its own place to `right_window_size` after it; a negative
-    size is no bound.
+    size is not a bound.
     """
     mask, lengths = n.input(3), n.input(6)
     is_causal = bool(n.attr("is_causal", 0))

@@ -226,7 +226,7 @@ def _native_group_norm(
     num_groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The norm, with the mean and 1 / deviation of each group; those of no elements are NaN."""
+    """The norm, with the mean and 1 / deviation of each group; groups without elements have NaN."""
     grouped = x.reshape(batch, num_groups, channels // num_groups * size)
     y, mean, scale = _normalized(grouped, [2], eps)
     y = _affine(y.view(x.shape), weight, bias).to(x.dtype)
@@ -318,7 +318,7 @@ def attention(
         scores = torch.clamp(scores + attn_mask, min=lowest)
         has_keys = (attn_mask != -math.inf).any(-1, keepdim=True)
     result = torch.matmul(torch.softmax(scores, -1), value)
-    # Of the result, not of the weights: IREE does not compile for CUDA a softmax that ends in it.
+    # Select in the result, not in the weights: IREE does not compile for CUDA a softmax that ends in a select.
     return result if has_keys is None else torch.where(has_keys, result, 0.0)
 
 
@@ -333,7 +333,7 @@ def _convolution(
 ) -> Any:
     """A product of the weights with the windows of x, which are copied unless they are points.
 
-    NotImplemented for what stays. Grouped convolutions do: those of many groups are hardly products.
+    Returns NotImplemented for convolutions that stay. Grouped ones do: many groups are hardly products.
     """
     if groups != 1 or x.dim() not in (3, 4):
         return NotImplemented

@@ -125,7 +125,7 @@ def _set_value(node: fx.Node) -> None:
 
 @functools.cache
 def _sources() -> str:
-    """Hash of the modules that decide what becomes of a graph: these, and those of the prices."""
+    """Hash of the modules that decide how a graph is compiled: these, and the modules of prices."""
     digest = hashlib.sha256()
     for folder in (Path(__file__).parents[1], Path(latency.__file__).parent):
         for file in sorted(folder.rglob("*.py")):
@@ -136,12 +136,12 @@ def _sources() -> str:
 def _compiler() -> str:
     try:
         return cache.compiler_identity()
-    except ftuner.Error:  # There is none: all functions come from a cache.
+    except ftuner.Error:  # No compiler is there: all functions come from a cache.
         return ""
 
 
 def inductor_pass(*, packaged: bool = False, **options: Any) -> InductorPass:
-    """FTuner as a pass for those who give options to Inductor themselves.
+    """FTuner as a pass for callers that give options to Inductor themselves.
 
         torch.compile(model, options={"post_grad_custom_pre_pass": ftuner.torch.inductor_pass()})
 
@@ -164,7 +164,7 @@ def joined_passes(known: Any, own: InductorPass) -> Any:
 
 
 class _Decompositions(dict[Any, Callable[..., Any]]):
-    """Inductor's decompositions, but those of products with a vector.
+    """Inductor's decompositions, except those of products with a vector.
 
     PyTorch's caches have it in their keys. Only how it is made can be written there, not the
     functions.

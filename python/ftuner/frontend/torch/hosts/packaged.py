@@ -139,7 +139,7 @@ class Interface:
     @staticmethod
     @functools.cache
     def read(text: str) -> Interface:
-        """Raises `Error` for other texts, and for those of another format."""
+        """Raises `Error` for other texts, and for texts of another format."""
         try:
             fields = dict(token.split("=", 1) for token in text.split(" "))
             form = int(fields["ftuner-interface"])

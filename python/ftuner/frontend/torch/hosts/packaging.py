@@ -19,7 +19,7 @@ class PackagedHost(Host):
     """AOTInductor: functions are called by `ftuner::packaged_product`, and constants of the graph.
 
     PyTorch takes constants whose names begin with `_tensor_constant` for what tracing made, which
-    whoever exchanges a model's weights need not give.
+    callers that exchange a model's weights need not give.
     """
 
     def __init__(self, graph: fx.Graph) -> None:

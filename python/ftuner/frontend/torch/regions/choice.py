@@ -147,7 +147,7 @@ def _continues(one: Interval, other: Interval) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """The choice of who computes which sizes, and how extents follow from the arguments.
+    """The sizes that FTuner and PyTorch compute, and how extents follow from the arguments.
 
     Attributes:
         intervals: the first that holds the extents decides; without one it is PyTorch.
@@ -283,7 +283,7 @@ def _copies(node: Any, source: Any) -> int:
 def choose(
     imported: ImportedRegion, function: Function, settings: Settings, joins: bool
 ) -> Choice | None:
-    """Chooses who computes which sizes of a region; None if nothing is known of PyTorch's time.
+    """Chooses the sizes of a region that FTuner computes; None if PyTorch's time is not known.
 
     ``joins`` says that the host makes one kernel of pointwise operators. If it would be faster with
     the whole region than FTuner and single operators of PyTorch taking turns, FTuner has no interval.

@@ -113,7 +113,7 @@ class NamedLoops:
         return tuple(one if isinstance(one, int) else self.names[one] for one in extents)
 
     def numbers(self, walk: Iterable[Loop]) -> tuple[int, ...]:
-        """The function's loops among those of the region, by their places."""
+        """The places of the function's loops among the loops of the region."""
         place = {head: number for number, head in enumerate(self.extents)}
         return tuple(place[loop] for loop in walk if loop in place)
 
@@ -237,7 +237,7 @@ def _with_one_row(
         sizes = weighted(extent, range_of(extent, shape_env, {}), of_symbols)
         return replace(function, symbols=((named.names[extent], sizes),))
     if extent == 1:
-        # A tensor with the elements of the one row would have those of each row of more.
+        # With more rows such a tensor has elements of each row: give it their loop.
         for number, source in enumerate(region.sources[2:], 2):
             loops = function.arguments[number]
             if rows not in loops and len(lay.shape_of(source.node)) > 1:

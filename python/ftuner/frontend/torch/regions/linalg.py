@@ -58,7 +58,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Range:
-    """Sizes that a symbol takes; ``upper`` is None where there is no limit.
+    """Sizes that a symbol takes; ``upper`` is None without a limit.
 
     ``weights`` has sizes, ascending, and how often they occur; empty: equally often.
     """
@@ -362,7 +362,7 @@ class _Printer:
         self.generic(f"%t{number}", operator, out, type_, arguments, body)
 
     def loops_of(self, operator: Operator) -> list[int]:
-        """Loops in the order of the operand that has all; without one, those of the result first."""
+        """Loops in the order of the operand that has all; without such an operand, the result's loops first."""
         if not operator.combine:
             return list(operator.loops)
         longest = max((operand.loops for operand in operator.operands), key=len)

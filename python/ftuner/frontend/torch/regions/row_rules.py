@@ -44,7 +44,7 @@ class Surroundings(Protocol):
 
 
 def _kind(node: fx.Node, number: int | None = None) -> str:
-    """The type of a node's result; Unsupported for others than are computed."""
+    """Returns the type of a node's result. Raises Unsupported for a type that is not computed."""
     value = node.meta["val"]
     value = value if number is None else value[number]
     kind = KINDS.get(value.dtype)
