@@ -370,7 +370,7 @@ def _left_out(study: Study) -> Callable[..., dict[str, Any]]:
 
     def left_out(card: str, *arguments: Any) -> dict[str, Any]:
         if card not in known:
-            known.clear()  # Cards come one after the other; each has predictors of its own.
+            known.clear()  # Cards come one after the other; each has its own predictors.
             known[card] = LeftOut(study, card)
         return known[card].run(*arguments)
 
@@ -714,7 +714,7 @@ def transforms(study: Study, options: argparse.Namespace) -> list[str]:
     variants: dict[str, dict[str, Any]] = {
         kind: {"transform": kind} for kind in ("box-cox", "yeo-johnson", "quantile", "none")
     }
-    # Of labels much greater than 1 both power transforms are alike.
+    # Both power transforms are alike for labels much greater than 1.
     variants["yeo-johnson of ms"] = {"transform": "yeo-johnson", "unit": 1e3}
     return _variants(study, options, "Transforms of labels", variants)
 
@@ -871,7 +871,7 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         sampled[rng.permutation(len(target))[:count]] = True
         judged = target.select(~sampled)
         if kind == "nearest card":
-            # Boosted trees of the card with the most similar figures; those of own programs correct their times.
+            # Boosted trees of the card with the most similar figures; trees of own programs correct their times.
             vectors = {
                 name: data.device_vectors[data.device_names.index(name)] for name in CONVOLUTION
             }
@@ -980,7 +980,7 @@ def _means(found: list[dict[str, Any]]) -> list[str]:
 
 
 def _neighbours(data: Dataset, sets: dict[str, Any], card: str) -> dict[str, float]:
-    """Rank correlation of a card's times with those of other cards, over configurations that both ran."""
+    """Rank correlation of a card's times with other cards' times, over configurations that both ran."""
 
     def by_features(name: str) -> dict[bytes, float]:
         rows = np.flatnonzero(sets[name])

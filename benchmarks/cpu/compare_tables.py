@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--state", metavar="FILE")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     given = {
         "device": options.devices,
         "state": options.state,

@@ -9,7 +9,7 @@ import numpy as np
 
 import predicted_operators as predicted
 
-#: Queries and keys of a block's tile, those of FlashAttention 2.
+#: Queries and keys of a block's tile, as in FlashAttention 2.
 TILE = 128
 #: The rows that constants are fitted to: elements of a head, and the most tokens (the fused kernels here take up to 384).
 HEAD_DIM, MAX_TOKENS = 64, 512

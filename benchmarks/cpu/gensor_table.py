@@ -176,7 +176,7 @@ def fallback_time(text, device):
 
 
 def paper_of(label, flops):
-    """The paper's TFLOP/s of Roller, graph and Gensor, or of Gensor alone."""
+    """The paper's TFLOP/s of Roller, graph and Gensor, or only of Gensor."""
     cells = []
     for one in PAPER.reported:
         if one.workload != label:

@@ -154,7 +154,7 @@ def median(rounds, key):
 
 def measure(name, folder, options):
     source = folder / f"{name.replace(' ', '_')}.mlirbc"
-    # A process of its own, since torch stays in memory and keeps threads.
+    # A separate process, since torch stays in memory and keeps threads.
     subprocess.run(
         [
             sys.executable,

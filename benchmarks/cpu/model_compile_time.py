@@ -32,7 +32,7 @@ import workloads
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 LENGTHS = (2, 128)
-LENGTH = 16  # Of the sequence that models are traced with.
+LENGTH = 16  # Tokens of the sequence that models are traced with.
 MODELS = ("bert_base", "gpt2")
 
 
@@ -83,7 +83,7 @@ def write_sources(folder, options):
     sources = {}
     for name in options.models:
         sources[name] = folder / f"{name}.mlir"
-        # A process of its own, since torch stays in memory and keeps threads.
+        # A separate process, since torch stays in memory and keeps threads.
         subprocess.run(
             [
                 sys.executable,

@@ -266,7 +266,7 @@ def main():
     if options.types is None and set(options.models) - {name for name, _ in CASES}:
         parser.error("--types: expected for models that have no types of their own")
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
 
     import ftuner
 

@@ -115,7 +115,7 @@ def replayed(durations, gap=0.0, interval=0.0):
 
 
 def launch_interval(durations, measured, gap=0.0):
-    """The host's launch interval at which the replay takes as long as measured; 0 where the kernels alone take longer."""
+    """The host's launch interval at which the replay takes as long as measured; 0 if the kernels take longer."""
     low, high = 0.0, measured
     if replayed(durations, gap) >= measured:
         return 0.0

@@ -65,7 +65,7 @@ CARDS = {"v100": "v100-pcie", "p100": "p100-pcie", "a100": "a100-pcie"}
 ENCODER_CARDS = {"a100": "a100", "t4": "t4"}
 PRODUCTS = re.compile(r"(query|key|value|dense|_proj|fc\d|lm_head|classifier)$")
 NORMS = re.compile(r"(LayerNorm|layer_norm|ln_\d|ln_f)$")
-#: Does nothing without training; its row is the time of the host alone.
+#: Operators that do nothing without training; their rows are only the host's time.
 NOTHING = re.compile(r"drop$")
 PARTS = ("operators", "encoder", "compiled")
 #: Tasks of data sets that a trained predictor's times are taken of.
@@ -402,7 +402,7 @@ def fitted_attention(options, report):
 def encoder_cases(data):
     """Milliseconds of bert_encoder by card, type and implementation, and by batch and tokens.
 
-    An implementation of several frameworks, each with a host of its own, is one for each.
+    An implementation in several frameworks, each with its own host, counts once for each.
     """
     rows = [
         row
@@ -544,7 +544,7 @@ def compiled_part(options, report):
     import full_models
     from ftuner.describe import prediction
 
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     published = {}
     for row in read_rows(options.data / "ftuner_paper" / "end_to_end_v100.csv"):
         published.setdefault((row["model"], int(row["batch"])), []).append(row)

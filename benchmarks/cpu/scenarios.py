@@ -90,7 +90,7 @@ def with_ranges(text, ranges):
 
 
 def list_of(sizes):
-    """The range that has these sizes alone; others weigh next to nothing."""
+    """The range in which only these sizes count; others weigh next to nothing."""
     weights = ", ".join(f"{size} : 1.0" for size in sizes)
     step = math.gcd(*(size - sizes[0] for size in sizes))
     return f"{sizes[0]} to {sizes[-1]} step {step} weights [{weights}]"
@@ -653,7 +653,7 @@ def main():
     options.devices = {name: options.device or device for name, device in DEVICES.items()}
     pyplot = workloads.load_pyplot(options.figure) if options.figure else None
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(options.bin_dir).parent))
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     rows = run(options, Runs(options))
     text = (
         f"{reports.stamp()}; `dietcode` has "

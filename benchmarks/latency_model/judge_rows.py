@@ -79,7 +79,7 @@ ROWS = (
 
 
 def constants_of(source: str, found: Mapping[str, float], best: float = 1.0) -> dict[str, float]:
-    """The device's built-in constants, with those of memory-bound kernels as found.
+    """The device's built-in constants, with the found constants of memory-bound kernels.
 
     Without `best` nothing bounds the bandwidth, as in fits.
     """
@@ -309,14 +309,14 @@ def read_rows(folder: Path, step: int = 1) -> MeasurementTable:
     if not found:
         raise Error(f"expected one of {', '.join(FILES)} in '{folder}'")
     devices = Devices(DATA_MAP)
-    # Launch floors are those of all rows.
+    # Launch floors follow from all rows.
     rows = read(found, devices)
     parts = [rows[::step]]
     if (folder / MODELS).is_file():
         parts.append(model_rows(folder / MODELS, devices))
     every = concatenate(parts)
     is_model = np.arange(len(every)) >= len(parts[0])
-    # A model's operators are too large to have launch floors of their own.
+    # A model's operators are too large for their own launch floors.
     floor = np.where(every.is_host, every.floor, 0.0)
     return dataclasses.replace(
         every,

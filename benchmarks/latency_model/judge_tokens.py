@@ -50,12 +50,12 @@ GOALS = {
 }
 # The group of rows at each number of tokens (token_rows.ORIGINS).
 EVERY_M = "layer"
-# Of the figure: projections of Llama-2-7B (up), Qwen-72B's size and a short reduce axis.
+# Products of the figure: projections of Llama-2-7B (up), Qwen-72B's size and a short reduce axis.
 SHAPES = ((22016, 4096), (5120, 8192), (12288, 4096))
 
 
 def begin_of(name: str) -> dict[str, float]:
-    """The device's constants, with those of the tensor cores where fits start."""
+    """The device's constants, with the tensor cores' constants where fits start."""
     start = model().start()
     return {**model().default_calibration(name), **{n: start[n] for n in TENSOR}}
 
@@ -197,7 +197,7 @@ def refit(rows: MeasurementTable, begin: dict[str, float], free: Any) -> dict[st
 def with_launches(
     rows: MeasurementTable, field: str, keeps: Any, record: str
 ) -> MeasurementTable | None:
-    """The rows with those launches alone; None where a row has none of them left."""
+    """The rows with only those launches; None if a row is left without a launch."""
     if record == "grid":
         values = rows.launches.grids[:, model().grid_fields.index(field)]
     else:

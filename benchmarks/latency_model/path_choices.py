@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
             speed = np.array([mma / us for mma, (us, _) in zip(of_mma, found)])
             axis.semilogx(rows, speed, lw=1, label=", ".join(some))
             means.append(float(np.exp(np.log(speed).mean())))
-        # Of the last set.
+        # The choice of the last set.
         kinds = [kind_of(family) for _, family in found]
         for number, kind in enumerate(KINDS):
             q = [i for i, one in enumerate(kinds) if one == kind]

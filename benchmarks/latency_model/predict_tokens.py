@@ -133,7 +133,7 @@ def summary(ratio: np.ndarray, vendor: np.ndarray, judge_error: float) -> dict[s
 def summaries(
     judge: Judge, planned: np.ndarray, vendor: np.ndarray, errors: dict[str, float]
 ) -> dict[str, Any]:
-    """By device and group of rows. `vendor`: predicted times, NaN where there are none."""
+    """Summaries by device and group of rows. `vendor`: predicted times, or NaN."""
     rows = judge.rows
     m, n = rows.extra["M"], rows.extra["N"]
     out: dict[str, Any] = {}

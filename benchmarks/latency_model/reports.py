@@ -68,7 +68,7 @@ def marks(name: str) -> re.Pattern[str]:
 
 
 def read_docs(docs: Path, name: str) -> str:
-    """The text of a file. Raises `Error` where it has no marks of this name."""
+    """The text of a file. Raises `Error` if it lacks the marks of this name."""
     try:
         text = docs.read_text(encoding="utf-8")
     except OSError as failure:

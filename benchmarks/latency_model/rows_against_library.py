@@ -168,7 +168,7 @@ func.func @f({", ".join(arguments)}) -> {returned} {{
 
 
 def predicted(device: str, text: str) -> float:
-    """Microseconds of all that the module launches. Raises `Error` where rows do not take it alone."""
+    """Microseconds of all launches of the module. Raises `Error` if a path other than rows takes a part."""
     command = [
         os.environ.get("FTUNER_TRANSLATE", str(ROOT / "build/release/bin/ftuner-translate")),
         "--ftuner-explain", "--json", f"--device={device}", "--paths=rows", "-",

@@ -53,7 +53,7 @@ class Row:
 
     @property
     def dtype(self) -> str:
-        """The type is the end of the name; those of Llama are in f16, others in f32."""
+        """The type is the end of the name; workloads of Llama are in f16, others in f32."""
         last = self.workload.rpartition("_")[2]
         return (
             last

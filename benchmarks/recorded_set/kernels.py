@@ -27,7 +27,7 @@ class Kernel:
 
 
 def of_text(text):
-    """(what precedes the kernels, kernels), both with names of their own for every symbol.
+    """Returns the text before the kernels, and the kernels, with canonical names of all symbols.
 
     A symbol's name becomes its kind and number in the order of the declarations;
     labels lose the number of their function in the module.

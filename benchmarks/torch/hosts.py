@@ -143,7 +143,7 @@ def compile_by_ftuner(model, draws, precision, take, options):
 
 
 def greater(one, other):
-    """The greater of two numbers, or one that is none."""
+    """The greater of two numbers; NaN if one is NaN."""
     return other if not other <= one else one
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's own samples of operators on rows, as whole programs by FTuner alone, in the emulator.
+"""PyTorch's own samples of operators on rows, as whole programs only by FTuner, in the emulator.
 
 The samples are those of PyTorch's operator database (torch.testing, which needs the package expecttest); of operators
 with more than --most of them, a random choice, the same in each run. Each is exported (`ftuner.torch.export`), compiled, and run on tensors
@@ -141,7 +141,7 @@ def outcome_of(operator, sample, tell_imported):
 
 
 def run_apart(operator, sample):
-    """`outcome_of` in a process of its own, since the importer may end its, or not return."""
+    """Runs `outcome_of` in a separate process, since the importer may end its process or not return."""
 
     def work(tell):
         try:

@@ -35,7 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Tests never use the cache of whoever runs them, or of other files of tests."""
+    """Tests never use the cache of their user, or of other files of tests."""
     folder = tmp_path_factory.mktemp("cache")
     # But for libraries that are compiled against PyTorch: the tests of a build tree share them.
     shared = Path(

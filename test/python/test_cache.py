@@ -279,7 +279,7 @@ def test_written_files_are_known_by_the_table() -> None:
 
 
 def test_shared_cache(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second folder is read where the first has no entry, and never written."""
+    """A second folder is read if the first lacks an entry, and never written."""
     filled = ftuner.compile(MATMUL, emulate=True).library_path
     shared = tmp_path / "shared"
     empty_cache.rename(shared)
@@ -453,7 +453,7 @@ def test_entries_of_other_kinds(name: str, kind: str) -> None:
         os.mkfifo(path)
     else:
         path.write_bytes(b"other")
-    # A list looks at metadata and sizes alone.
+    # A list looks only at metadata and sizes.
     assert [item.key for item in cache.list()] in ([], ["k"])
     log: list[int] = []
     assert cache.get("k", builder(log=log)).library.read_bytes() == b"library" and log

@@ -137,7 +137,7 @@ def test_standard_input_and_output(
         json.loads(text)
         for text in (capsysbinary.readouterr().out, (folder / "x.json").read_bytes())
     )
-    # Standard input has no name.
+    # Standard input lacks a name.
     digest = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
     assert other.pop("data") == {"rows.csv": digest} and "data" not in found
     assert other.pop("command") == "ftuner calibrate rows.csv --device v100"

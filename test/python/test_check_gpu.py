@@ -25,7 +25,7 @@ from scale import SCALE
 
 Run = Callable[..., Any]
 
-#: A few families, so that tests are quick; those of wgmma by the ways that differ most.
+#: A few families, so that tests are quick; for wgmma the ways that differ most.
 FEW = {
     "simt": ["f32"],
     "mma": ["bf16"],
@@ -92,7 +92,7 @@ def kernels(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def on_card(few: Path, kernels: Path, tmp_path: Path) -> Run:
-    """Runs `ftuner` where the stand-in driver shows a card; each test has a cache of its own."""
+    """Runs `ftuner` with a stand-in driver that shows a card; each test has its own cache."""
 
     def run(*arguments: str, code: str = "", **variables: str) -> Any:
         environment = {

@@ -113,7 +113,7 @@ def test_roofline_of_waves_as_worked_by_hand() -> None:
     more = {**program, "blocks": [24]}
     rest = max(flops, bytes_) / 2
     assert judges.roofline_us(device, more, [24 * 64, 64, 256]) == pytest.approx(expected + rest)
-    # Of 10 low and 10 high blocks each SM has one of both; of 12 and 8 two have two low ones.
+    # With 10 low and 10 high blocks each SM has one of both; with 12 and 8 two SMs have two low ones.
     low = {"block_tile": [32, 64, 16], "workers": 1024}
     pair = {**program, "blocks": [10, 10], "ukernels": [low, *program["ukernels"]]}
     flops = (2 * 32 * 64 * 256 + 2 * 64 * 64 * 256) / 256_000
@@ -142,7 +142,7 @@ def test_each_strategy_is_what_explain_says(source: Path, found: Comparison) -> 
 
 
 def test_figures_in_files_of_their_own() -> None:
-    """They are XML, name their lines, and draw values that have no neighbour where these are marks."""
+    """Figures are XML, name their lines, and draw values without neighbours as marks."""
     series = [charts.Series("a < b", [1.0, None, 3.0], 0), charts.Series("c", [None, 2.0, None], 1)]
     for has_marks in (False, True):
         text = charts.document(
@@ -159,7 +159,7 @@ def test_figures_in_files_of_their_own() -> None:
             for one in root.iter("{http://www.w3.org/2000/svg}path")
             if one.get("class") == "line"
         ]
-        # Of each series, then its key. A place without a length is drawn by its round ends.
+        # Marks of each series, then its key. A place without a length is drawn by its round ends.
         assert len(paths) == 4 and [path.count("h0") for path in paths] == (
             [2, 1, 0, 0] if has_marks else [0] * 4
         )
@@ -400,7 +400,7 @@ def test_a_simulator_judges_programs(
 def test_what_a_search_measured_is_a_judge_of_others(
     source: Path, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Paths may be relative, although the compiler runs in a folder of its own.
+    # Paths may be relative, although the compiler runs in a separate folder.
     monkeypatch.chdir(tmp_path)
     log = Path("log.jsonl")
     options: dict[str, Any] = dict(device="v100", strategies=("roller",), code=False)
@@ -576,7 +576,7 @@ def test_a_paper_on_other_devices(tmp_path: Path) -> None:
     options: dict[str, Any] = dict(strategies=["roller"], code=False)
     found = paper_comparison.run(few, device=str(device), **options)
     assert paper_comparison.devices_of(found) == ["card"]
-    # What is wrong with all workloads is no failure of one.
+    # An error of all workloads is not a failure of one.
     state = tmp_path / "state.jsonl"
     state.write_text("notes\n")
     with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan"):
@@ -669,7 +669,7 @@ class Page(HTMLParser):
 
 
 def check_page(path: Path) -> None:
-    """It is whole, needs nothing from elsewhere, and has no value that is no number."""
+    """The page is whole, needs nothing from elsewhere, and all its values are numbers."""
     text = path.read_text()
     page = Page(text)
     assert page.open == [] and page.addresses == []

@@ -276,7 +276,7 @@ def test_explain() -> None:
 
 
 def test_shares_at_any_size() -> None:
-    """From the compiled function alone, what the compiler says of these sizes."""
+    """The compiled function itself tells what the compiler says of these sizes."""
     report = ftuner.compile(ATTENTION, emulate=False, max_kernels=2).attention.report
     for sizes in ({"B": 1, "T": 7}, {"B": 3, "T": 120}):
         explained = ftuner.explain(ATTENTION, sizes, max_kernels=2).data
@@ -284,7 +284,7 @@ def test_shares_at_any_size() -> None:
         found = report.share_at(sizes)
         for key in ("ukernel_flops", "fallback_flops", "flops_share", "fallback_us"):
             assert found[key] == pytest.approx(share[key], rel=1e-6), key
-        # Of shapes that the search did not look at the compiled function knows the nearest.
+        # The compiled function knows the nearest shape if the search did not look at a shape.
         assert found["ukernel_us"] == pytest.approx(share["ukernel_us"], rel=0.5)
     with expect(ValueError, "sizes: expected numbers from 0 on of B, T, but got T = 7"):
         report.share_at({"T": 7})
@@ -391,7 +391,7 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 512>}} {
 
 
 def test_two_images(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of one architecture alone have others in their place; both run in the emulator."""
+    """Kernels of only one architecture have others in their place; both run in the emulator."""
     module = ftuner.compile(
         PRODUCT, device="h100", paths="simt,mma,wgmma", max_kernels=2, emulate=True
     )

@@ -88,7 +88,7 @@ def test_best_share() -> None:
     assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 1) == pytest.approx(0.4)
     assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 2) == pytest.approx(0.5)
     assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 10) == 1
-    # Of equal scores the first counts.
+    # The first of equal scores counts.
     assert stats.best_share([1, 1], [2.0, 1.0], 1) == pytest.approx(0.5)
 
 
@@ -641,7 +641,7 @@ def results(out: pathlib.Path) -> tuple[pathlib.Path, Any]:
 
 def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     out = tmp_path / "out"
-    # Each part has sizes of its own among these.
+    # Each part has its own sizes among these.
     sizes = (2, 8, 16, 64)
     done = run_rehearsal(rehearsal, out, f"--sizes={','.join(map(str, sizes))}", "--budget=500")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -763,7 +763,7 @@ def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.P
     )
     assert done.returncode == 1, done.stdout + done.stderr
     _, content = results(out)
-    # batch_nn's library has no such function: that part breaks, and says so.
+    # batch_nn's library lacks the function: that part breaks, and says so.
     assert content["statuses"] == {"checks": 2, "selection": 1, "forward": 1}
     assert [p["program"]["rank"] for p in content["wrong_programs"]] == [victim["rank"]]
     assert any("batch_nn" in error["message"] for error in content["errors"])

@@ -175,7 +175,7 @@ def test_every_workload_is_timed() -> None:
 
 
 def programs(kinds: int, count: int) -> list[dict[str, Any]]:
-    """Programs of several kinds, of which those of the last are the slowest."""
+    """Programs of several kinds; programs of the last kind are the slowest."""
     return [
         {
             "path": "wgmma",
@@ -219,7 +219,7 @@ def wgmma_program(tile: list[int], swap: int, persistent: int) -> dict[str, Any]
 
 
 def test_variants_of_programs() -> None:
-    """Each once, with the tile of a cluster and blocks for the size, and those of the search as they are."""
+    """Each program once, with the tile of a cluster and blocks for the size; the search's programs stay."""
     pool = [wgmma_program([64, 128, 64], 0, 132), wgmma_program([32, 64, 64], 1, 0)]
     ranked = plans.variants(pool, 1, [1000, 4096, 4096], 132)
     found = [program for _, program in ranked]

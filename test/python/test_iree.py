@@ -58,7 +58,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Any, str, int, float]] = {
 
 @pytest.mark.parametrize("name", MODELS if SCALE > 1 else ["llama f16"])
 def test_models(name: str) -> None:
-    """All products are FTuner's; weights are there once; nothing else is a dispatch of its own."""
+    """All products are FTuner's; weights are there once; nothing else is a separate dispatch."""
     make, dtype, attention, products, min_share = MODELS[name]
     program = nets.export(make(), WIDTH, dtype)
     built = ftuner.iree.compile(program, attention=attention, require=True, max_kernels=2)
@@ -139,7 +139,7 @@ def run_module(
 ) -> tuple[Any, int]:
     """Results of `model.vmfb` by the names of their arguments, and launches of FTuner's kernels.
 
-    Kernels are those of `libkernels.so` beside it.
+    Kernels are in `libkernels.so` beside it.
     """
     given = {f"{name}.{i}": x for name, xs in cases.items() for i, x in enumerate(xs)}
     np.savez(folder / "cases.npz", **given)
@@ -522,7 +522,7 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{least} to {most}>}}}
 
 
 def test_ranges_of_exported_programs(tmp_path: Path) -> None:
-    """Families are those of linalg with the range that the exported program declares."""
+    """Families equal linalg's with the range that the exported program declares."""
     found = {}
     for largest in (8, 512):
         length = torch.export.Dim("T", min=2, max=largest)
@@ -544,7 +544,7 @@ def test_ranges_of_exported_programs(tmp_path: Path) -> None:
 
 
 def test_min_sizes_of_exported_programs(tmp_path: Path) -> None:
-    """Sizes that nobody declared begin at 1, not at PyTorch's 2; what is declared stays."""
+    """Sizes that are not declared begin at 1, not at PyTorch's 2; declared ones stay."""
     from iree.compiler import ir
 
     from ftuner.frontend.iree import exported
@@ -567,7 +567,7 @@ def test_min_sizes_of_exported_programs(tmp_path: Path) -> None:
 
 
 def test_a_declared_size_of_one(tmp_path: Path) -> None:
-    """A batch of 1 of a saved program is in the range, and families are those of the range."""
+    """A batch of 1 of a saved program is in the range, and families cover the range."""
     program = torch.export.export(
         torch.nn.Linear(256, 512, bias=False).eval(),
         (torch.randn(4, 256),),
@@ -788,7 +788,7 @@ def test_the_command(matmul: Path, tmp_path: Path) -> None:
 
 
 def test_flags_of_iree(matmul: Path, tmp_path: Path) -> None:
-    """A str is one flag; what is no list of flags is refused before anything runs."""
+    """A str is one flag; a value that is not a list of flags is refused before anything runs."""
     module = tmp_path / "model.vmfb"
     ftuner.iree.compile(matmul, module, iree_flags="--iree-opt-level=O1", max_kernels=1)
     with pytest.raises(ftuner.CompileError, match="nknown command line argument '--wrong'"):

@@ -336,7 +336,7 @@ def test_corrections_are_of_what_latency_predicts(tmp_path: Path) -> None:
     ):
         with pytest.raises(ftuner.Error, match=message):
             run()
-    # Of a target inputs alone count, and times need no prediction.
+    # Only the inputs of a target count, and times need no prediction.
     tuned = training.finetune(trained, data, lacks, None, tuning)
     assert np.isfinite(tuned.predict(data)).all()
     times = boosted.train(lacks, rounds=2)
@@ -550,7 +550,7 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
         first += 4 * math.prod(shape)
     else:
         pytest.fail("expected an array 'nodes'")
-    # The first node leads to itself, which would never end, or reads what is no input.
+    # The first node leads to itself, which would never end, or reads a feature that does not exist.
     for field, value, message in (
         (2, 0, "children come behind"),
         (0, rows.shape[1], f"expected nodes of {rows.shape[1]} features"),
@@ -581,7 +581,7 @@ def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
         dataset.Dataset.concatenate([source, *[tasks] * transfer.WEIGHT]), labels=trained.labels
     )
     assert error(tuned) < 0.8 * error(pooled) < 0.8 * error(trained)
-    # Of the source it says what the pooled trees do, and its file says the same.
+    # It predicts for the source what the pooled trees do, and so does its file.
     assert (tuned.predict(source) == pooled.predict(source)).all()
     tuned.save(str(tmp_path / "tuned"))
     assert (kinds.load(tmp_path / "tuned").predict(data) == tuned.predict(data)).all()
@@ -632,7 +632,7 @@ def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
         dataset.Dataset.concatenate([known, *[first.select(few)] * transfer.WEIGHT]),
         labels=one.labels,
     )
-    # A device that nobody measured is not taken for one that has some of its figures.
+    # A device without measurements is not taken for one that has some of its figures.
     assert (one.predict(second) == pooled.predict(second)).all()
     assert (one.predict(first) != pooled.predict(first)).any()
     both = transfer.tune(

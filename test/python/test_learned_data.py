@@ -111,7 +111,7 @@ def test_joined_slices_store_the_output_once(tmp_path: Path) -> None:
     assert is_near(bias["float-add"], 1024 * 1024) and is_near(
         store["buffer0.bytes"] + store["buffer1.bytes"], 2 * 4 * 1024 * 1024
     )
-    # Of two slices of K that blocks add up, one adds the bias.
+    # One of two slices of K that blocks add up adds the bias.
     *_, store, bias = numbers(read(tmp_path / "rows.csv", row, {**row, "grid_z": 2}), 1)
     assert is_near(store["float-add"], 2 * 1024 * 1024) and is_near(bias["float-add"], 1024 * 1024)
 

@@ -104,7 +104,7 @@ def test_elements_one_by_one_take_longer() -> None:
     strided, alike = times(4)
     # A copy of permuted heads on an A100 took 221 us, 27 of them of the host.
     assert strided == pytest.approx(221 - 27, rel=0.1) and strided > 1.05 * alike
-    # In 16 bits, which nobody measured, instructions count for more.
+    # In 16 bits, which is not measured, instructions count for more.
     narrow, narrow_alike = times(2)
     assert narrow / narrow_alike > strided / alike
 

@@ -95,7 +95,7 @@ def check(model: Any, function: Any, inputs: dict[str, np.ndarray[Any, Any]]) ->
 
 
 def test_encoder(encoder: Any, path: str, rng: np.random.Generator) -> None:
-    """The function keeps its weights, sizes keep their names, and kernels those of nodes."""
+    """The function keeps its weights, sizes keep their names, and kernels the names of nodes."""
     encoder_operators = {node.op_type for node in encoder.graph.node}
     module = ftuner.compile(path, ranges={"length": (1, 64), "batch size": (1, None)}, **OPTIONS)
     signature = "model(tokens: i64[batch_size, length]) -> y: f32[?, ?, 32]"

@@ -98,7 +98,7 @@ def test_integer_products_of_symmetric_weights(rng: np.random.Generator) -> None
 
 
 def test_integer_products_of_batches(rng: np.random.Generator) -> None:
-    """Factors that are no weights, with batches, zero points and sums of a dynamic length."""
+    """Factors that are not weights, with batches, zero points and sums of a dynamic length."""
     model = integer_product(
         (s8, ["batch", 9, "inner"]),
         (u8, ["batch", "inner", 6]),

@@ -72,7 +72,7 @@ def test_streams_run_their_launches_in_order() -> None:
     # 3 follows 2 on the stream that is free behind the gap of 2, and 1 has 6 for itself.
     order = ([1.0, 6.0, 1.0, 1.0, 1.0, 1.0, 2.0], [(), (), (0,), (2,), (3,), (4,), ()])
     assert replay.makespan(replay.replay(replay.assign(*order, 2, 3), 3)) == 17
-    # Behind a launch without kernels is no gap, and between the three of the second there are two.
+    # No gap follows a launch without kernels, and the three kernels of the second have two gaps.
     launches = replay.assign([2.0, 6.0, 0.0, 2.0], [()] * 4, 1, 5, kernels=[1, 3, 0, 1])
     placed = replay.replay(launches, 5)
     assert [(item.start, item.end) for item in placed] == [(0, 2), (7, 23), (28, 28), (28, 30)]
@@ -98,9 +98,9 @@ def placed(
 def test_the_host_issues_launches() -> None:
     """A kernel starts once its stream is free and its issue has ended."""
     chain: list[tuple[int, ...]] = [(), (0,), (1,)]
-    # A host that is slower than the device determines the time, but for the last kernel.
+    # A host that is slower than the device determines the time, except for the last kernel.
     assert placed([1.0, 1.0, 1.0], chain, 1, 0, 4) == [(0, 4, 5), (4, 8, 9), (8, 12, 13)]
-    # One that is faster shows at the first kernel alone; behind a long kernel it gets ahead.
+    # A faster host shows only at the first kernel; during a long kernel it gets ahead.
     assert placed([9.0, 9.0, 9.0], chain, 1, 0, 4) == [(0, 4, 13), (4, 13, 22), (8, 22, 31)]
     assert placed([9.0, 1.0, 1.0], chain, 1, 0, 4) == [(0, 4, 13), (4, 13, 14), (8, 14, 15)]
     # Gaps are the device's: the host does not wait for them.
@@ -251,7 +251,7 @@ def test_a_timeline_of_an_explanation() -> None:
     assert issued.latency == 32 and issued.host == 32 and issued.sum == 21
     assert "the host issues a kernel every 4 µs, all of them in 32.0 µs" in issued.text(0)
     assert "host" not in one.text(None)
-    # Of the product's 10 the sums take 3: issued until 8 and 12, it ends at 15 + 3.
+    # The sums take 3 of the product's 10: issued until 8 and 12, it ends at 15 + 3.
     explanation = explained()
     explanation["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [
         {"name": "second_kernel", "us": 3.0, "share": 0.3}
@@ -389,7 +389,7 @@ def test_traces_and_figures(tmp_path: Path) -> None:
     counts = check_trace(json.loads(timeline.trace_text(found)))
     # Two processes, three threads, ten launches, and one that waits for another stream.
     assert counts == {"M": 5, "X": 10, "s": 1, "f": 1}
-    # The host is a thread of its own that issues the four launches that happen, so slowly that one stream runs all.
+    # The host is a separate thread that issues the four launches that happen, so slowly that one stream runs all.
     issued = timeline.timelines(explained(), streams=2, launch_interval=4)
     events = timeline.trace(issued)["traceEvents"]
     assert check_trace({"traceEvents": events, "displayTimeUnit": "ns"}) == {"M": 4, "X": 9}
@@ -632,7 +632,7 @@ def changed(tmp_path: Path, text: str) -> Path:
 
 
 def test_sizes_without_symbols(tmp_path: Path) -> None:
-    """A dynamic dimension has a name of its own, which also tells the axis, and the other way round."""
+    """A dynamic dimension has its own name, which also tells the axis, and the other way round."""
     source = changed(tmp_path, MATMUL.replace('{ukernel.shape = ["T", 32]}', ""))
     predict = ("predict", source, "--device=v100", "--max-kernels=2")
     text = ok(*predict, "--size=a_dim0=8")
@@ -644,7 +644,7 @@ def test_sizes_without_symbols(tmp_path: Path) -> None:
     assert "matmul on v100, a_dim0 = 8" in ok("predict", scalar, *predict[2:], "--batch=8")
 
 
-#: Two functions with a size each, and words that are none.
+#: Two functions with a size each, and words that are not functions.
 FUNCTIONS = """
 // Try T = #ukernel.range<1 to 4>, {ukernel.shape = ["batch", 64]}.
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>, N = #ukernel.range<1 to 64>}} {
@@ -669,7 +669,7 @@ def test_functions_of_different_sizes(tmp_path: Path) -> None:
     predict = ("predict", source, "--device=v100", "--max-kernels=2", "--size=T=9")
     assert "first on v100, T = 9\n" in ok(*predict, "--size=N=5", "--function=first")
     assert "second on v100, N = 5\n" in ok(*predict, "--size=N=5", "--function=second")
-    # Those of the other one need not be given.
+    # Sizes of the other function need not be given.
     assert "first on v100, T = 9\n" in ok(*predict, "--function=first")
     fails(
         1, "expected a size of 'N' for axis M of workload 'second_0'", *predict, "--function=second"
@@ -758,7 +758,7 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     assert models.replayed(kernels, 0, 6) == 18 + 4
     assert models.launch_interval(kernels, 22) == pytest.approx(6, abs=1e-4)
     assert models.launch_interval(kernels, 12) == 0
-    # Of the 4 a second kernel takes 3.
+    # A second kernel takes 3 of the 4.
     assert models.kernels_of([linear, batched], [4.0, 5.0], [3.0, 0.0]) == [
         1,
         3,

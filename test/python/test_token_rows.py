@@ -313,17 +313,17 @@ def test_devices_of_a_die_share_constants(tmp_path: Path, rng: np.random.Generat
     files = {one.stem: json.loads(one.read_text()) for one in out.glob("*.json")}
     assert {"global", "a100-pcie", "a100-80gb", "a40", "h100", "v100-pcie"} == set(files)
     plain, large = files["a100-pcie"]["constants"], files["a100-80gb"]["constants"]
-    # Memory-bound kernels, of which there is no row, keep what the compiler has for the device.
+    # Memory-bound kernels, without rows, keep the compiler's constants of the device.
     memory = (*MEMORY, *MEMORY_SHARED)
     assert all(plain[name] == large[name] for name in plain if name not in memory)
     built_in = model().default_calibration("a100-80gb")
     assert all(large[name] == built_in[name] for name in memory)
-    # What says nothing of the rest of a die is no calibration of other devices.
+    # Constants that tell nothing of the rest of a die do not calibrate other devices.
     assert {name for name, one in files.items() if "die" in one} == {"a100-pcie", "v100-pcie"}
     v100, shared = files["v100-pcie"]["constants"], files["global"]["constants"]
     others = [name for name in TENSOR if name not in TENSOR_ENERGIES]
     assert {n: v100[n] for n in others} == {n: shared[n] for n in others}
-    # Energies are those of the nearest process: 8 nm is nearer to 12 than 7 and 4.
+    # Energies follow the nearest process: 8 nm is nearer to 12 than 7 and 4.
     nearest = files["a40"]["constants"]
     assert {n: v100[n] for n in TENSOR_ENERGIES} == {n: nearest[n] for n in TENSOR_ENERGIES}
 

@@ -65,7 +65,7 @@ def test_short_slices(ends: Any) -> None:
 
 
 def test_how_the_right_factor_lies() -> None:
-    """wgmma reads factors of f32 along K alone, and kernels for few rows read them so."""
+    """wgmma reads factors of f32 only along K, and kernels for few rows read them so."""
     for dtype, rows in (("tf32", 64), ("f32", 4)):
         product = [(1, rows, 2304, 768)]
         transposed = vendor.predict("h200", dtype, product)

@@ -236,7 +236,7 @@ class Timeline:
     def text(self, most: int | None = _SHORT_LIST) -> str:
         """Sum and replay, times by kind, and the launches in the order in which they begin.
 
-        Of more than `most` launches the first and the last, none for 0, all for None. Raises `ValueError` for less than 0.
+        Lists at most `most` launches, the first and the last ones; None: all. Raises `ValueError` for a negative number.
         """
         if most is not None and most < 0:
             raise ValueError(f"most: expected a number from 0 on, but got {most}")

@@ -462,7 +462,7 @@ def _equal_sizes(signature: Signature) -> list[tuple[int, int]]:
 
 
 def _python_signature(signature: Signature) -> inspect.Signature:
-    """For `inspect.signature` and what shows it."""
+    """The signature for `inspect.signature` and the programs that show it."""
     parameters = [
         inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str(value))
         for word, value in zip(signature.keywords, signature.arguments)

@@ -70,7 +70,7 @@ class Calibration:
     # Constants that were to be fitted, and that the rows do not move, or push to a bound.
     unmoved: list[str]
     at_bounds: list[str]
-    # By kind of rows ("all", "vendor linear", …): number, before, after, and held out: each
+    # Number and errors of rows by kind ("all", "vendor linear", …): before, after, and held out; each
     # fold by constants of the others, for global constants each device.
     errors: dict[str, tuple[int, float, float, float | None]]
     measured: Array
@@ -170,8 +170,8 @@ def span_warnings(rows: MeasurementTable, constants: Mapping[str, float]) -> lis
 def _deviation(rows: MeasurementTable, predicted: Array) -> float | None:
     """Standard deviation of ln(predicted / measured) between kernels for one shape.
 
-    Of kernels within twice the best's time: those that a choice is among. None where there
-    are too few of them: vendor rows have one kernel for each shape.
+    Only kernels within twice the best's time count, since a choice is among them. None if they
+    are too few: vendor rows have one kernel for each shape.
     """
     shape = np.unique(np.column_stack([rows.device, rows.flop]), axis=0, return_inverse=True)[1]
     shape = shape.reshape(-1)

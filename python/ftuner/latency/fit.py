@@ -59,11 +59,11 @@ TENSOR_ENERGIES = ("f16_energy", "tf32_energy", "i8_energy")
 TENSOR_SHARED = ("dram_start", "second_kernel")
 # Constants of these that only kernels with known stages determine.
 TENSOR_COMPILED = ("tensor_latency",)
-# Constants of memory-bound kernels: those of each device, and those of all. The rest are those of the
+# Constants of memory-bound kernels, of each device and of all devices. The rest are shared with the
 # other rows.
 MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share", "stream_unaligned")
 MEMORY_SHARED = ("stream_l2_share", "stream_overlap_by_blocks")
-# By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
+# Factor by which the prior holds a constant more than others. Most rows tell hardly whether loads wait
 # or L2 is slow; those that do (a row in a block, one block in an SM) say that clocks of devices
 # differ little in it.
 _HELD = {"stream_latency": 20.0}
@@ -91,7 +91,7 @@ SCALE = 0.08
 # percent (root mean square): with a prior, and without a prior that would hold it.
 MIN_EFFECT = 0.002
 MIN_EFFECT_WITHOUT_PRIOR = 0.02
-# From here on a device counts fully in the means of the devices' constants.
+# A device with this effect counts fully in the means of the devices' constants.
 CLEAR_EFFECT = 0.02
 # A constant as near as this to a bound, relatively, is at it.
 _AT_BOUND = 1e-3
@@ -252,7 +252,7 @@ def _fit_free(
 
 
 def effect(rows: MeasurementTable, found: Fit, name: str) -> float:
-    """By how much the constant moves the rows: d ln(predicted) / d ln(constant), root mean
+    """Effect of the constant on the rows: d ln(predicted) / d ln(constant), root mean
     square."""
     changed = {**found.constants, name: found.constants[name] * 1.05}
     moved = np.log(rows.predict(changed, found.offset))

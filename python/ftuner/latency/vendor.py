@@ -75,7 +75,7 @@ _BF16 = 8
 _SPLITS = (1, 2, 3, 4, 6, 8, 16)
 _SPLIT_BLOCKS = 2
 _SPLIT_LENGTH = 128
-# From this compute capability on there are kernels for 2 to 8 vectors: they were measured there, and on the cards before,
+# Minimum compute capability of kernels for 2 to 8 vectors: they were measured there, and on the cards before,
 # profiles of PyTorch 2.1 name tiles for 3 to 8 rows.
 _HOPPER = 9
 

@@ -60,7 +60,7 @@ class Options:
             raise ValueError(f"expected one of {', '.join(KINDS)}, but got {self.transform!r}")
 
 
-# For the small architecture, which learns from few programs.
+# Settings for the small architecture, which learns from few programs.
 SMALL_RATE = 6e-4
 SMALL_DECAY = 1e-5
 SMALL_BATCH = 128
@@ -375,7 +375,7 @@ def train(
     )
     size = min(options.batch, len(data))
     steps = max(-(-len(data) // size) * options.epochs, 2)
-    # From a tenth of the rate to ten times as much, and back.
+    # The rate rises from a tenth of itself to ten times as much, and falls back.
     schedule = torch.optim.lr_scheduler.CyclicLR(
         optimizer, options.rate / 10, options.rate * 10, step_size_up=max(steps // 4, 1), cycle_momentum=False,
         mode="triangular2",
@@ -513,7 +513,7 @@ def finetune(
 ) -> Trained:
     """A predictor tuned finely: what the source teaches is kept, while latent vectors of the target become like the source's.
 
-    Of the target inputs alone are read; times of `labelled` programs (sampled tasks of a new device) are learned. `trained` stays
+    Only inputs are read of the target; times of `labelled` programs (sampled tasks of a new device) are learned. `trained` stays
     as it is. Raises `Error` for trees of a size that was not trained, and where there is nothing to tune for.
     """
     if len(source) < 2:

@@ -63,7 +63,7 @@ class Entry:
     #: of busy SMs in all waves.
     size_padding: list[float] = field(default_factory=list)
     size_sm_use: list[float] = field(default_factory=list)
-    #: By judge the microseconds of each size; None: it does not know it.
+    #: Microseconds of each size, by judge; None: the judge does not know the size.
     times: dict[str, list[float | None]] = field(default_factory=dict)
     #: Judges that the search optimised: ranks under them say how well it did, not how good it is.
     own_judges: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Entry:
     failure: str = ""
     #: The reason why its code could not be generated; empty if it was, or was not asked for.
     code_failure: str = ""
-    #: Without a plan, the microseconds that fallback kernels take at least; None where it is not known.
+    #: Minimum microseconds of fallback kernels, without a plan; None if not known.
     bound_us: float | None = None
 
     def mean(self, values: Sequence[float]) -> float:
@@ -119,7 +119,7 @@ class Group:
         ]
 
     def ratios(self, judge: str) -> dict[int, float]:
-        """By entry: geometric mean of its time over the least of all, over the common sizes."""
+        """Geometric mean of an entry's time over the minimum of all, over the common sizes, by entry."""
         common = self.common(judge)
         if not common:
             return {}
@@ -132,7 +132,7 @@ class Group:
         }
 
     def ranks(self, judge: str) -> dict[int, int]:
-        """By entry: 1 for the least ratio; equal ratios have equal ranks."""
+        """Ranks by entry: 1 for the minimum ratio; equal ratios have equal ranks."""
         ratios = self.ratios(judge)
         return {
             i: 1 + sum(other < ratio * (1 - 1e-9) for other in ratios.values())

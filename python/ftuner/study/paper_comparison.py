@@ -211,7 +211,7 @@ class _PaperTable:
         return [sums[size - 1] for size in self.reported.sizes]
 
     def _both(self, system: str) -> list[tuple[list[float], list[float]] | None]:
-        """By judge, microseconds of a system and of the reference."""
+        """Microseconds of a system and of the reference, by judge."""
         result = []
         for judge in _JUDGES:
             times, reference = (

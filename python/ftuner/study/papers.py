@@ -87,7 +87,7 @@ class Paper:
     title: str
     devices: Sequence[str]
     strategies: Sequence[str]
-    #: By the paper's name of a system, the strategy that stands for it here.
+    #: The strategy that stands for a system here, by the paper's name of the system.
     systems: Mapping[str, str]
     #: The paper's own system.
     reference: str

@@ -323,7 +323,7 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bounds(explanation: Mapping[str, Any]) -> dict[str, float]:
-    """By function of fixed sizes without a workload, the microseconds that its fallback kernels take at least."""
+    """Minimum microseconds of the fallback kernels, by function of fixed sizes without a workload."""
     bounds = {}
     for function in explanation["functions"] or ():
         work = function["work"]
@@ -354,7 +354,7 @@ def code_bytes(ptx: str) -> dict[str, int]:
 
 
 def shapes_with_families(workload: Mapping[str, Any]) -> Sequence[Sequence[Mapping[str, Any]]]:
-    """For each shape of a workload's facts: the plan's family, and its program as a family."""
+    """The plan's family, and its program as a family, for each shape of a workload's facts."""
     return [
         [workload["families"][shape["family"]], shape["program"]] for shape in workload["shapes"]
     ]

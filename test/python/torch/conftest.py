@@ -27,7 +27,7 @@ def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Nothing compiled, nothing counted, and NaN in memory that nobody wrote."""
+    """Nothing compiled, nothing counted, and NaN in memory that is not written."""
     torch.manual_seed(0)
     torch._dynamo.reset()
     ft.reset_report()

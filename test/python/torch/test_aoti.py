@@ -78,7 +78,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runtime_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prefix of FTuner that has the runtime alone."""
+    """A prefix of FTuner that has only the runtime."""
     folder = tmp_path_factory.mktemp("prefix") / "lib"
     folder.mkdir()
     for name in ("libftrt.so.1", "libftrt_emulator.so.1"):
@@ -262,7 +262,7 @@ def test_layers_share_a_constant() -> None:
         torch._inductor.aoti_compile_and_package(program, inductor_configs=configs)
     assert seen == [2] and ft.report().taken == 2 and ft.report().fused == 2
     assert len([name for name in held[0] if name.startswith("_tensor_constant_ftuner_")]) == 1
-    # Elsewhere nobody would keep the constants.
+    # Elsewhere the constants would not be kept.
     torch._dynamo.reset()
     compiled = torch.compile(model, options={"post_grad_custom_pre_pass": own})
     with pytest.raises(Exception, match="expected AOTInductor for a pass with packaged=True"):
@@ -328,7 +328,7 @@ import torch
 torch.ops.load_library(sys.argv[1])
 cases = torch.load(sys.argv[2])
 def lie(tensor):
-    # Bytes after others, so that the address is no multiple of an element's size.
+    # Bytes after others, so that the address is not a multiple of an element's size.
     data = bytearray(2) + bytearray(tensor.numpy().tobytes())
     return torch.frombuffer(data, dtype=tensor.dtype, offset=2).reshape(tensor.shape)
 def run(case):
@@ -483,7 +483,7 @@ def test_both_in_one_process(library: Path, tmp_path: Path) -> None:
 
 
 def test_threads(library: Path) -> None:
-    """Python's operator loads a function once, whoever asks for it."""
+    """Python's operator loads a function once for all its callers."""
     data, interface = compile_product(product())
     text = Interface(**{**vars(interface), "name": "of_threads"}).write(data)
     tensors, scalars, exact = operands(7, 24)

@@ -108,7 +108,7 @@ def test_sizes_at_which_a_plan_changes() -> None:
     # Nothing but ends of the plan's boxes.
     boxes = [entry["box"] for entry in function.module.manifest["workloads"][0]["dispatch"]]
     assert {*sizes} <= {axis["max"] for box in boxes for axis in box} | {1024}
-    # Up to a size alone, which is one of them, whether the plan changes there or not.
+    # Only up to a size, which is one of them, whether the plan changes there or not.
     assert ft.capture_sizes(100) == tuple(size for size in sizes if size < 100) + (100,)
     # The length of each of three sequences.
     assert ft.capture_sizes(64, rows=3) == tuple(

@@ -1,4 +1,4 @@
-"""Products by who is predicted to be faster: FTuner, or PyTorch's own operators."""
+"""Products by the side that is predicted to be faster: FTuner, or PyTorch's own operators."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
         exact = copy.deepcopy(model).double()
         exact(x.double()).square().sum().backward()
         for gradient, parameter in zip(found, exact.parameters()):
-            # That of the bias of k is 0, and rounding errors.
+            # The gradient of the bias of k is 0, with rounding errors.
             if parameter.grad.norm() > 1e-9:
                 assert relative_error(gradient, parameter.grad) < 1e-5
     assert ft.report().pytorch_calls and ft.report().calls

@@ -1,4 +1,4 @@
-"""Generating tokens: one function of each weight for prompts and for single rows, as many graphs as PyTorch alone."""
+"""Generating tokens: one function of each weight for prompts and for single rows, as many graphs as plain PyTorch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if SCALE > 1:
 
 @pytest.mark.parametrize(("name", "kind", "batch", "host"), CASES)
 def test_loop(name: str, kind: str, batch: int, host: str) -> None:
-    """Prompts, with steps behind each: nothing that PyTorch alone compiles once is compiled twice."""
+    """Prompts, with steps after each: nothing that plain PyTorch compiles once is compiled twice."""
     model = decoding.MODELS[name]().eval()
     prompts = [torch.randint(1, decoding.VOCABULARY, (batch, length)) for length in (7, 4)]
     plain = "inductor" if host == "inductor" else "eager"
@@ -99,7 +99,7 @@ def test_inductor_as_host() -> None:
 
 
 def test_generate() -> None:
-    """The loop of `transformers`, which asks for the logits of the last token alone."""
+    """The loop of `transformers`, which asks only for the logits of the last token."""
     model = decoding.llama().eval()
     prompt = torch.randint(1, decoding.VOCABULARY, (2, 6))
     options: dict[str, Any] = {
@@ -254,7 +254,7 @@ def test_which_function_serves_which_rows() -> None:
     assert get(product("d0", 32)) == [product("d0", 32)]
     assert get(product(4), used_settings=Settings("h200", False, OPTIONS)) == [product(4)]
     assert get(product(1), used_settings=Settings("h200", False, OPTIONS)) == [product("d0")]
-    # A product of two factors with the same rows is none of a weight.
+    # A product of two factors with the same rows is not a product with a weight.
     batched = product_function(
         "bmm", (1, "d0", 24, 16), (1, 0, 3), (1, 3, 2), symbols=(("d0", Range(1, 8)),), types=("f32", "f32")
     )  # fmt: skip

@@ -18,7 +18,7 @@ B, T, H = (sympy.Symbol(name, integer=True, positive=True) for name in "BTH")
 
 
 def masks() -> dict[str, dict[str, Any]]:
-    """Arguments of attention, some of them with a row that has no key."""
+    """Arguments of attention, some of them with a row without a key."""
     some = torch.rand(2, 1, 5, 7) > 0.5
     some[0, 0, 2] = False
     return {

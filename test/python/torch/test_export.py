@@ -70,7 +70,7 @@ def test_range_of_a_derived_size() -> None:
 
 @pytest.mark.parametrize(("make", "workloads"), [(mlp, 2), (Attention, 6)])
 def test_models(make: Callable[[], nn.Module], workloads: int) -> None:
-    """Products and rows become workloads; those of q, k and v are one, listed once."""
+    """Products and rows become workloads; the products of q, k and v are one, listed once."""
     model = make().eval()
     exported = ft.export(model, (torch.randn(3, 7, 32),), dynamic_shapes=({0: BATCH, 1: LENGTH},))
     assert 'ukernel.shape = ["B", "T", 32' in exported.text
@@ -108,7 +108,7 @@ def test_several_arguments_and_results() -> None:
 
 
 def test_names_beyond_ascii() -> None:
-    """Each name is a symbol of its own."""
+    """Each name is a separate symbol."""
 
     class Model(nn.Module):
         def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -264,7 +264,7 @@ CONVOLUTIONS = [
 @pytest.mark.parametrize(
     ("layer", "convolutions"),
     [(layer, "products") for layer in CONVOLUTIONS[: None if SCALE > 1 else 4]]
-    # What is no product either way, or a point of its own, differs in nothing.
+    # Operators that are products neither way, or separate points, differ in nothing.
     + [(layer, "direct") for layer in CONVOLUTIONS[: None if SCALE > 1 else 2]],
 )
 def test_convolutions(layer: nn.Module, convolutions: str) -> None:

@@ -175,7 +175,7 @@ class Recorder(CustomGraphPass):
 def test_beside_a_pass_of_the_user(by_options: bool) -> None:
     model, own = nn.Linear(24, 48), Recorder()
     if by_options:
-        # PyTorch's own backend, with options of its own.
+        # PyTorch's own backend, with its own options.
         passes = [own, ft.inductor_pass(**COMPILER, take="all")]
         options = {"post_grad_custom_pre_pass": passes, "max_autotune": False}
         compiled = torch.compile(model, dynamic=True, options=options)

@@ -35,7 +35,7 @@ def bert_layer(implementation: str) -> torch.nn.Module:
 
 
 class Layer(torch.nn.Module):
-    """A layer's hidden states alone, with a mask that is added to the scores."""
+    """Only a layer's hidden states, with a mask that is added to the scores."""
 
     def __init__(self, layer: torch.nn.Module) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 Norm = Callable[[Tensor, Tensor], Tensor]
 
 SHAPE = (3, 6, 40)
-#: The sizes that a program knows of a tensor of `SHAPE`, and those of later calls with its dynamic sizes.
+#: The sizes that a program knows of a tensor of `SHAPE`, and sizes of later calls with its dynamic sizes.
 SIZES = {"known": (), "some": (0,), "none": (0, 1, 2)}
 CALLS = {"known": [SHAPE], "some": [SHAPE, (5, 6, 40)], "none": [SHAPE, (2, 6, 67)]}
 DIMS = Dim("B", min=2, max=64), Dim("S", min=2, max=64), Dim("C", min=2, max=512)
@@ -95,7 +95,7 @@ STOCK = [name for name in NORMS if name not in ("instance_norm", "group_norm")]
 
 
 class Norms(nn.Module):
-    """Norms of tensors of their own."""
+    """Norms of separate tensors."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -250,7 +250,7 @@ def exact_onnx(
 
 @pytest.mark.parametrize("known", SIZES)
 def test_onnx(known: str) -> None:
-    """Sizes that are not known have no names, so those of parameters are not known to be those of rows."""
+    """Unknown sizes lack names, so sizes of parameters are not known to be sizes of rows."""
     function = compile_norms(import_proto(onnx_model(known)).text, len(NODES))
     rng = np.random.default_rng()
     for shape in CALLS[known]:

@@ -1,4 +1,4 @@
-"""PyTorch's own samples of products, through the backend: those of benchmarks/torch/opinfo.py that are quick."""
+"""PyTorch's own samples of products, through the backend: the quick ones of benchmarks/torch/opinfo.py."""
 
 from __future__ import annotations
 

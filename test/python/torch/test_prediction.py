@@ -264,7 +264,7 @@ def test_casts_that_change_nothing_fold() -> None:
     graph = _graph(model, torch.randn(4, 8), torch.randn(4, 8))
     fold_casts(graph)
     casts = [node.meta["val"].dtype for node in graph.nodes if node.target is convert]
-    # A result is a tensor of its own.
+    # A result is a separate tensor.
     assert casts == [torch.float16, torch.float32]
 
     def written(x: Tensor) -> Tensor:

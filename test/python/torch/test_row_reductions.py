@@ -43,7 +43,7 @@ HOSTS_AND_TYPES = list(itertools.product(HOSTS, TYPES)) if SCALE > 1 else PART
 
 
 def one_of(host: str) -> Sequence[str]:
-    """This host alone, where another one adds little."""
+    """Only this host, where another one adds little."""
     return HOSTS if SCALE > 1 else (host,)
 
 
@@ -113,7 +113,7 @@ def check(
 
 
 class Each(nn.Module):
-    """Each function of tensors of its own, so that none is joined with another."""
+    """Each function has its own tensors, so that it is not joined with another."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ DECOMPOSED = (
 @pytest.mark.parametrize("host, types", list(itertools.product(HOSTS, itertools.permutations(TYPES)))
                          if SCALE > 1 else [(host, TYPES) for host in HOSTS])  # fmt: skip
 def test_operators(host: str, types: Sequence[torch.dtype]) -> None:
-    """In types by turns, with sizes that are not known, and with values that are no numbers."""
+    """Operators run in types by turns, with unknown sizes, and with values that are not numbers."""
     names = (
         DECOMPOSED
         if host == "inductor"
@@ -306,7 +306,7 @@ def test_several_reductions_of_the_same_rows(host: str) -> None:
 
     functions = {"entropy": entropy, "quantized": quantized, "extremes": extremes, "others": others}
     report = check_each(functions, [[(torch.randn(5, 6, 33),) for _ in functions]], host)
-    # Of other rows: another function.
+    # Other rows are another function.
     assert report.row_functions == 5 and not report.operators
 
 
@@ -317,7 +317,7 @@ def test_groups_beside_other_rows() -> None:
         "other groups": lambda x: (F.group_norm(x, 8), F.group_norm(x, 16)),
         "channels before": lambda x: (F.instance_norm(x), F.group_norm(x, 8)),
         "mean behind": lambda x: (F.group_norm(x, 8), x.mean((2, 3))),
-        # Of one channel a group: the rows of an image.
+        # Groups of one channel have the rows of an image.
         "groups of one": lambda x: (x.mean((2, 3)), F.group_norm(x, 32)),
         "statistics": lambda x: torch.native_group_norm(x, None, None, len(x), 32, 64, 8, 1e-5),
     }
@@ -414,7 +414,7 @@ def test_tensors_of_other_strides() -> None:
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_tensors_that_are_written(host: str) -> None:
-    """Results and arguments are those of eager PyTorch."""
+    """Results and arguments equal eager PyTorch's."""
 
     def model(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         maximum = x.amax(-1, keepdim=True)
@@ -446,7 +446,7 @@ def test_nothing_is_read_after_a_write() -> None:
 
 
 def test_what_is_taken_later_is_not_left() -> None:
-    """A reduction that nobody reads is no region, but part of another."""
+    """A reduction that is not read is not a region, but part of another."""
 
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
         y = x * 2
@@ -513,7 +513,7 @@ class Trained(nn.Module):
 
 @pytest.mark.parametrize("host", one_of("eager"))
 def test_training_is_as_it_was(host: str) -> None:
-    """Products alone are taken; without gradients the same model has rows."""
+    """Only products are taken; without gradients the same model has rows."""
     model = Trained()
     compiled = compile_rows(model, host)
     x = torch.randn(5, 12, requires_grad=True)

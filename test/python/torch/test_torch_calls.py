@@ -386,7 +386,7 @@ def test_in_code_that_pytorch_compiles(handmade: ftuner.Module) -> None:
 
 
 def test_transforms(handmade: ftuner.Module) -> None:
-    """A tensor of vmap has no memory that a function could read, whoever serves the call."""
+    """A tensor of vmap lacks memory that a function could read, on every path of a call."""
     x = torch.ones(3, 2, 4)
     given, wanted = (_vmap(f, x) for f in (handmade.scale, by_python(handmade.scale)))
     assert given == wanted

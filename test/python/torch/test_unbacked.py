@@ -84,7 +84,7 @@ def double(x: Tensor) -> Tensor:
 
 
 def test_hints() -> None:
-    """A hint takes precedence over the end of a range; a size without both has no hint."""
+    """A hint takes precedence over the end of a range; a size without both lacks a hint."""
     spec = ShapesSpec({"x": TensorSpec([ShapeVar("n", max=64, optimization_hint=32), None])})
     assert hints(double, torch.randn(5, 3), shapes_spec=spec) == {32, 64}
     torch._dynamo.reset()

@@ -84,7 +84,7 @@ def check_declared_sizes(case: Any, text: str, run: Any) -> None:
 
 
 def check_shares(run: Any) -> None:
-    """Shares of any sizes from the compiled function are those of the compiler."""
+    """Shares of any sizes from the compiled function equal the compiler's shares."""
     for share in run.report.data["shares"]:
         found = run.report.share_at(share["sizes"])
         assert found.keys() == share.keys()

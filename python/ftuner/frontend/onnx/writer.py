@@ -260,7 +260,7 @@ class Writer:
         return result
 
 
-#: From this number of elements on, a known tensor is a weight.
+#: A known tensor with this number of elements or more is a weight.
 _MIN_WEIGHT = 17
 #: Up to this number, a list of integers is a constant.
 _MAX_LIST = 64

@@ -121,7 +121,7 @@ class Report:
     copies: int = 0
     #: Functions by name, and how many products each one serves.
     functions: dict[str, int] = field(default_factory=dict)
-    #: With take="faster": which sizes of a function FTuner computes, and which PyTorch, by its name.
+    #: Sizes of a function that FTuner and PyTorch compute with take="faster", by its name.
     intervals: dict[str, list[Interval]] = field(default_factory=dict)
     #: Functions compiled, each distinct one once, and the seconds that threads waited for them:
     #: several at once are compiled side by side, and FTuner's cache may have them.

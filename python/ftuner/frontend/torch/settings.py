@@ -32,7 +32,7 @@ class Settings:
 
     def identity(self) -> Hashable:
         """Equal where the same text becomes the same function."""
-        # Where a library is kept does not change it.
+        # The place of a library does not change it.
         options = {name: value for name, value in self.options.items() if name != "cache"}
         return (
             _content(self.device),

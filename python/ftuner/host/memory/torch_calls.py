@@ -251,7 +251,7 @@ def _function_of(function: Function) -> Any:
     scalars = [value.type.name for value in signature.arguments if not value.is_tensor]
     dynamic = sum(not isinstance(size, int) for value in tensors for size in value.shape or ())
     floats = sum(name in ("f32", "f64") for name in scalars)
-    # With the workspace, the stream, and the place of the results' sizes.
+    # Add the workspace, the stream, and the place of the results' sizes.
     integers = len(tensors) + len(signature.results) + dynamic + len(scalars) - floats + 3
     if (
         not tensors

@@ -16,7 +16,7 @@ from ..values import INDEX, Value
 from .shapes import axes_of, axis_of, operands
 
 I64 = TensorProto.INT64
-#: From here on an end is that of the axis.
+#: An end from this number on means the end of the axis.
 _FAR = 2**31 - 2
 
 

@@ -345,7 +345,7 @@ def _convolution(
     )
     if any(padding):
         x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
-    # Where the window of each result begins, and where its elements are from there.
+    # Places where the windows of the results begin, and places of a window's elements from there.
     starts, offsets = [], []
     for size, k, s, d in zip(x.shape[2:], weight.shape[2:], stride, dilation):
         starts.append(torch.arange((size - d * (k - 1) - 1) // s + 1, device=x.device) * s)

@@ -87,7 +87,7 @@ class Interface:
         scalars = [value for value in signature.arguments if not value.is_tensor]
         (result,) = signature.results
         dynamic = sum(not isinstance(size, int) for value in tensors for size in value.shape or ())
-        # With the result, the workspace and the stream.
+        # Add the result, the workspace and the stream.
         integers = len(tensors) + dynamic + 3
         if len(scalars) > MAX_SCALARS or integers > MAX_INTEGERS:
             raise ftuner.Error(

@@ -1,4 +1,4 @@
-"""From a region of an ATen graph to an FTuner function and its call.
+"""Turns a region of an ATen graph into an FTuner function and its call.
 
 The function has one loop for each group of loops that all tensors have side by
 side (see layout.join_loops), so a linear layer of [B, S, K] by [K, N] is a
@@ -86,7 +86,7 @@ def weighted(extent: Extent, sizes: Range, of_symbols: Mapping[str, Histogram]) 
 class NamedLoops:
     """The loops of a function, each one for a group of a region's loops."""
 
-    #: By the first loop of each group, in the function's order.
+    #: The extent of each group by its first loop, in the function's order.
     extents: dict[Loop, Extent]
     #: The loops of the region whose product each extent is.
     parts: dict[Extent, list[Extent]]

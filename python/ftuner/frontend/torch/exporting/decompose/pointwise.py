@@ -190,7 +190,7 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _asinh(x: Tensor) -> Tensor:
-    """Without a difference of large numbers, and without the overflow of a square."""
+    """Avoids a difference of large numbers, and the overflow of a square."""
     x = x.to(torch.get_default_dtype()) if not x.dtype.is_floating_point else x
     wide = _wide(x)
     size = wide.abs()
@@ -216,7 +216,7 @@ def _copysign(x: Tensor, y: Tensor | Number) -> Tensor:
 
 
 def _reciprocal(x: Tensor) -> Tensor:
-    """Without the check for zeros that torch-mlir adds."""
+    """Omits the check for zeros that torch-mlir adds."""
     dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
     return number(1, dtype, x.device) / x
 

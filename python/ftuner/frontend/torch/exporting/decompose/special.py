@@ -221,7 +221,7 @@ _SERIES: dict[str, tuple[float, float, tuple[float, ...]]] = {
     ),
 }
 
-#: From here on the asymptotic series hold.
+#: The asymptotic series hold from this argument on.
 _FAR = 8
 
 
