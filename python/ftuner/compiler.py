@@ -124,7 +124,7 @@ def read_options(
 ) -> Options:
     """Options of the pipeline by name: `max_kernels=8` is `--max-kernels=8`.
 
-    None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
+    None leaves an option out. Without `paths`, or with "auto", families with a gate join that
     were proven on the card at hand, if that is the device, and codegen paths and gates with a
     family that failed on it are left out (`proof.gates`); `may_check`: what has no verdict is
     checked first, before kernels run on the card. Raises `TypeError` for options that do not exist,

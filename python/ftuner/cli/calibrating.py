@@ -16,7 +16,7 @@ from ..errors import Error
 from ..host import outputs
 from .common import UsageError, parse_pairs
 
-# The compiler reads origins of 4096; the number of rows and the date come behind this.
+# The compiler reads origins of 4096; the number of rows and the date come after this.
 _ORIGIN_BYTES = 4000
 
 _EPILOG = """\

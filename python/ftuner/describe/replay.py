@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One launch, or several kernels one behind the other that count as one.
+    """One launch, or several kernels one after the other that count as one.
 
     Attributes:
         duration: microseconds of all its kernels together.
@@ -39,7 +39,7 @@ class Placement:
 
 
 def _issues(kernels: Sequence[int], interval: float) -> list[float]:
-    """When the host begins to issue each launch: behind all kernels of those before it."""
+    """Times at which the host begins to issue each launch: after all kernels of the launches before it."""
     begins: list[float] = []
     issued = 0
     for count in kernels:
@@ -51,7 +51,7 @@ def _issues(kernels: Sequence[int], interval: float) -> list[float]:
 def _end(start: float, launch: Launch, issue: float, gap: float, interval: float) -> float:
     """When a launch ends whose first kernel starts then.
 
-    Each of its kernels starts behind the one before, and its gap, and once it is issued: kernel i, from 0 on, at
+    Each of its kernels starts after the one before, and its gap, and once it is issued: kernel i, from 0 on, at
     `issue` + (i + 1) `interval`. So the end is the latest of those that follow from the first start and from each issue,
     with all kernels from that one on behind it. From turn to turn this grows or falls by the same, so the first and the last
     turn decide.

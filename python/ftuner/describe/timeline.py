@@ -127,7 +127,7 @@ class Timeline:
 
     @property
     def sum(self) -> float:
-        """Predicted microseconds of all launches, one behind the other without gaps and host."""
+        """Predicted microseconds of all launches, one after the other without gaps and host."""
         return sum(launch.time or 0.0 for launch in self.launches)
 
     @property

@@ -103,7 +103,7 @@ class BoostedTrees:
             inner = nodes[..., 0] >= 0
             place = np.broadcast_to(np.arange(nodes.shape[1])[None, :], inner.shape)
             children = nodes[..., 2:4]
-            # Children behind their parents: every walk ends.
+            # Children come after their parents: every walk ends.
             is_right = (children > place[..., None]) & (children < nodes.shape[1])
             if not np.isfinite(nodes).all() or not is_right[inner].all():
                 raise ValueError("expected nodes whose children come behind them")

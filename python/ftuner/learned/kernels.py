@@ -18,7 +18,7 @@ from ..latency.model import ProgramTree
 from .trees import BATCH, K, M, N, Tree, loop
 
 Numbers = npt.NDArray[np.int64]
-# Behind the axes of products: slices of K, and elements of the output that are numbered through.
+# Axes after the axes of products: slices of K, and elements of the output that are numbered through.
 _SLICE, _POINT = 4, 5
 # Threads of the kernel that adds up slices.
 _SUM_THREADS = 256
@@ -33,8 +33,11 @@ def trees_of(
     blocks: npt.NDArray[Any],
     describe: Callable[[Tree, npt.NDArray[np.int64], tuple[Any, ...]], None],
 ) -> list[list[ProgramTree]]:
-    """The trees of kernels: those that have the same `structure` (arrays of whole numbers or truths) are
-    described together, by their rows and what their structure is."""
+    """The trees of kernels.
+
+    Kernels with equal `structure` (arrays of whole numbers or booleans) are described together, by
+    their rows and their structure.
+    """
     keys = np.stack([np.asarray(one, np.int64) for one in structure], axis=1)
     found: list[list[ProgramTree]] = [[] for _ in range(len(keys))]
     for key in np.unique(keys, axis=0):

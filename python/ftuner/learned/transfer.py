@@ -179,7 +179,7 @@ def _resolved(nodes: Nodes, vector: Figures) -> Nodes:
 
     kept = [after(0)]
     found = []
-    for place in kept:  # It grows: children come behind their parents.
+    for place in kept:  # It grows: children come after their parents.
         node = nodes[place].copy()
         if node[0] >= 0:
             for field in (2, 3):

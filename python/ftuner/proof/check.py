@@ -237,7 +237,7 @@ _Lines = queue.Queue[Any]
 
 @contextlib.contextmanager
 def _child(gpu: int, jobs: Path, words: Path) -> Iterator[tuple[processes.Child, _Lines]]:
-    """The process and the lines that it writes, None behind the last; it is killed in the end."""
+    """The process and the lines that it writes, None after the last; it is killed in the end."""
     lines: _Lines = queue.Queue()
 
     def listen(stream: IO[bytes]) -> None:

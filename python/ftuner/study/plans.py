@@ -119,7 +119,7 @@ class State:
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._path = None if path is None else Path(path)
         self._contents: dict[str, Any] = {}
-        #: Bytes of whole lines, and what is to be written behind them before the next one.
+        #: Bytes of whole lines, and the bytes to write after them before the next one.
         self._whole, self._end = 0, ""
         if self._path is None:
             return

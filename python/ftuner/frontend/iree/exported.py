@@ -122,7 +122,7 @@ def _reason(words: str) -> str:
 def _all_sizes(ir: Any, fx_importer: Any) -> Iterator[None]:
     """While it lasts, no size stops the importer.
 
-    It then writes floor divisions, as of sizes behind a convolution, and says nothing of the sizes
+    It then writes floor divisions, as of sizes after a convolution, and says nothing of the sizes
     of a value that it cannot write.
     """
     translate, nodes = fx_importer.sympy_expr_to_semi_affine_expr, fx_importer.GraphNodeImporter

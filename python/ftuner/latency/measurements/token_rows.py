@@ -81,7 +81,7 @@ _SPLIT_BLOCKS = 4
 # The barrier of a step, as FTuner's kernels are priced (lib/Codegen/Mma/MmaWork.cpp): fragments
 # are loaded a part of a step ahead, as in CUTLASS.
 _BARRIER_CYCLES = 40
-# Instructions of a warp behind the main loop for each element of a lane: Triton 3.9 has 446 for the
+# Instructions of a warp after the main loop for each element of a lane: Triton 3.9 has 446 for the
 # 128 of a tile of 128 × 128 and four warps, in 16 bits with a bias.
 _EPILOGUE = 3.5
 # A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency/Latency.cpp).
@@ -171,7 +171,7 @@ class VendorTile:
                 other_instructions=20 * warps,
                 shared_cycles=read / 128,
                 global_lines=0,
-                # Products run on behind a wait for the next ones.
+                # Products run on during a wait for the next ones.
                 head_cycles=0,
             )
         else:

@@ -42,7 +42,7 @@ _THREADS, _VECTOR = 128, 4
 def elementwise_trees(
     operations: dict[str, float], inputs: int, elements: Numbers, size: int, times: int = 1
 ) -> list[list[ProgramTree]]:
-    """PyTorch's elementwise kernels: `times` of them, one behind the other."""
+    """PyTorch's elementwise kernels: `times` of them, one after the other."""
     blocks = ceil_div(elements, _THREADS * _VECTOR)
 
     def describe(tree: Tree, some: npt.NDArray[np.int64], key: tuple[Any, ...]) -> None:
