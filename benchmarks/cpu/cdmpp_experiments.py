@@ -395,11 +395,11 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
             for count in TASKS[alpha > 0 :]:
                 seeds = range(options.repeats if count else 1)
                 learns = form.split(",")[0]
-                means = [
+                errors_by_seed = [
                     state.part(run, card, kind, learns, count, "features", alpha, seed)["mean"]
                     for seed in seeds
                 ]
-                found.setdefault((kind, form, count), []).append(means)
+                found.setdefault((kind, form, count), []).append(errors_by_seed)
     rows = []
     for (kind, form, count), cards in found.items():
         means = [statistics.mean(one) for one in cards]

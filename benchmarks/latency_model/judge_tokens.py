@@ -253,7 +253,7 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
             lines.append([shapes, f"≤ {percent(goal, 0)}", percent(found)])
     text = [
         f"Made on {out['date']} from {len(judge.rows)} rows of {', '.join(out['files'])}"
-        f"{', one row goals each ' + str(out['step']) if out['step'] > 1 else ''}. "
+        f"{', one row of each ' + str(out['step']) if out['step'] > 1 else ''}. "
         "The years are those of the vendor's library.\n",
         "### Goals of the tensor cores\n",
         "Mean of |predicted / measured − 1| over rows from 10 us on, where nothing else is said; rows "

@@ -472,11 +472,11 @@ def test_nothing_is_needed_before_it_is_there() -> None:
     assert report.operators == {"sort.default": 1}
     assert report.rows_taken == 2
 
-    def model(x: Tensor) -> Tensor:
+    def surrounded(x: Tensor) -> Tensor:
         centered = x - x.mean(-1, keepdim=True)
         return centered.exp() * torch.sort(centered).values
 
-    report = check(model, [(torch.randn(4, 6, 33),)], "eager")
+    report = check(surrounded, [(torch.randn(4, 6, 33),)], "eager")
     assert report.operators == {"sort.default": 2, "mul.Tensor": 1}
     assert report.row_functions == 3
 
