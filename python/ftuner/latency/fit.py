@@ -342,7 +342,7 @@ def fit_timing(
     rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET
 ) -> Array:
     """Fits the time that hosts add to launches on each device, given the constants."""
-    others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
+    others = ~rows.is_tensor  # Tensor rows are timed on the device, and may be many launches each.
     few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
     prior = prior_weight(len(few))
     return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset

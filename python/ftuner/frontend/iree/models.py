@@ -77,7 +77,7 @@ def prepare(
             return Model(name, Path(name), is_imported=False)
         if inputs.ends_in(name, ".onnx"):
             return _import_onnx(name, folder, parameters)
-    # Whoever has a model of PyTorch has imported it.
+    # A caller with a model of PyTorch has imported PyTorch.
     torch = sys.modules.get("torch")
     if isinstance(model, (str, os.PathLike)):
         _need("PyTorch", _FOR_TORCH)

@@ -116,7 +116,7 @@ def _set_value(node: fx.Node) -> None:
     values = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
     target: Any = node.target
     node.meta["val"] = target(*values[0], **values[1])
-    # What the operands were in the model are others now. Inductor gives a function's operands the
+    # Operands differ from the model's by now. Inductor gives a function's operands the
     # strides that it finds here, so that none is copied at calls.
     node.meta["eager_input_vals"] = fx.node.map_aggregate(
         values, lambda value: value if isinstance(value, torch.Tensor) else None
