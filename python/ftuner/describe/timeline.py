@@ -57,9 +57,9 @@ class Launch:
         kernels: how many kernels run: one for each turn of a loop around it, and a second one where slices are summed. Without
             any it has no gap.
         time: predicted microseconds of all of them; None where the work does not follow from the sizes.
-        second: those of a second kernel in them, of one turn.
+        second: microseconds of a second kernel of one turn.
         after: launches that have to end before, by their numbers.
-        is_in_open_loop: in a loop whose turns are not known, of which one counts.
+        is_in_open_loop: true in a loop whose number of turns is not known; one turn counts.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Launch:
 
     @property
     def turn(self) -> tuple[float, ...]:
-        """Microseconds of the kernels of a turn; none where they are alike or not known."""
+        """Microseconds of the kernels of a turn; empty if they are equal or not known."""
         if not self.second or not self.kernels or self.time is None:
             return ()
         of_turn = self.time / (self.kernels // 2)
@@ -87,7 +87,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class ScheduledLaunch:
-    """A launch's stream and microseconds since the host began, those in which the host begins to issue it among them."""
+    """A launch's stream, and microseconds since the host began: its start, its end, and the begin of its issue."""
 
     stream: int
     start: float
@@ -102,12 +102,12 @@ class Timeline:
     Attributes:
         device, cost_model, calibration: the device, and the source of the predictions.
         function: its C name.
-        sizes: of its arguments, by name.
-        streams: how many streams launches are on.
-        gap: microseconds behind each kernel in which its stream is idle.
+        sizes: sizes of its arguments, by name.
+        streams: number of streams that launches are on.
+        gap: microseconds after each kernel in which its stream is idle.
         launch_interval: microseconds that the host takes to issue a kernel.
-        launches: in the order of the host.
-        placed: when each of them runs.
+        launches: launches in the order of the host.
+        placed: start and end of each launch.
         missing: sizes that were not given, which are the middle of their ranges.
         beyond: the ranges of sizes that are not in them.
     """
@@ -363,7 +363,7 @@ def timelines(
         data: `Explanation.data`, of explanations with sizes.
         streams: over how many streams launches that do not wait for each other are spread. Predicted times are of a
             kernel that has the device for itself, so that with more than one the replay is a lower bound.
-        gap: microseconds behind each kernel in which its stream is idle: 0 where a call is a graph of CUDA, at most a second.
+        gap: microseconds after each kernel in which its stream is idle: 0 if a call is a graph of CUDA, at most a second.
         launch_interval: microseconds that the host takes to issue a kernel, at most a second. It issues those of all streams in
             its order and does not wait for the device; a kernel starts once its stream is free and its issue has ended.
 
