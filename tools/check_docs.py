@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 
-#: Whether slow commands run.
+#: True if slow commands run, too.
 RUNS_EVERYTHING = int(os.environ.get("FTUNER_TEST_SCALE") or 1) > 1
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -69,7 +69,7 @@ def check_links(path):
 
 
 def pattern(line, is_similar):
-    """What a printed line must match; `…` is anything."""
+    """Returns the pattern that a printed line must match; `…` matches anything."""
     text = ".*".join(re.escape(part.strip()) for part in line.strip().split("…"))
     if is_similar:
         text = re.sub(r"\d+(\\\.\d+)?(e\\?[-+]?\d+)?", r"\\d[\\d,.e+-]*", text)

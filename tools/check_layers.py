@@ -42,21 +42,24 @@ class TableError(Exception):
 class Place:
     """A folder of the table, as a file lies in it.
 
-    name: the folder, without `*`. rank: its line's place from below. private: who includes it
-    beside the folders that lie in it and those of its layer; None: everyone above.
+    name: the folder, without `*`. rank: its line's place from below. private: the folders that may
+    include it, except for the folders in it and in its layer; None: all folders above.
     """
 
     name: str
     rank: int
     layer: str
-    without: tuple
+    excluded_prefixes: tuple
     private: tuple | None
 
 
 @dataclass
 class Table:
-    """What tools/layers.txt says. patterns: (parts, rank, layer, without, private) of each folder.
-    rows: (layer, without, private, folders, the comment above) of each line."""
+    """The rules of tools/layers.txt.
+
+    patterns: (parts, rank, layer, excluded prefixes, private) of each folder.
+    rows: (layer, excluded prefixes, private, folders, the comment above) of each line.
+    """
 
     patterns: list = field(default_factory=list)
     rows: list = field(default_factory=list)
@@ -64,7 +67,7 @@ class Table:
     path: str = ""
 
     def place(self, file):
-        """Where a file lies, by its name (Tree.name), or None."""
+        """Finds the place of a file by its name (Tree.name), or None."""
         parts, best = file.split("/"), None
         for pattern, *rest in self.patterns:
             matches = pattern == parts or (
@@ -135,8 +138,12 @@ def read_table(path):
 def markdown(table):
     """The table for readers, from bottom to top."""
     lines = ["| layer | folders | what they hold | rules |", "|---|---|---|---|"]
-    for layer, without, private, folders, comment in table.rows:
-        rules = [f"without {' and '.join(f'`{prefix}`' for prefix in without)}"] if without else []
+    for layer, excluded_prefixes, private, folders, comment in table.rows:
+        rules = (
+            [f"without {' and '.join(f'`{prefix}`' for prefix in excluded_prefixes)}"]
+            if excluded_prefixes
+            else []
+        )
         if private is not None:
             rules.append(
                 "private"
@@ -203,9 +210,9 @@ class Tree:
         if header.startswith("FTuner/"):
             found = "include/" + header
             return (found if found in self.known else None), header[len("FTuner/") :]
-        beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
-        if beside in self.known:
-            return beside, self.name(beside)
+        neighbor = os.path.normpath(os.path.join(os.path.dirname(path), header))
+        if neighbor in self.known:
+            return neighbor, self.name(neighbor)
         # A folder of another library, by target_include_directories.
         ends = [file for file in self.files if file.endswith("/" + header)]
         return (ends[0], self.name(ends[0])) if len(ends) == 1 else None
@@ -246,14 +253,17 @@ class Checker:
             return f"'{target.name}' is private, but '{source.name}' does not lie below it"
         return None
 
-    def check_use(self, source, target, path, line, what):
-        """Whether a use is no violation; one that the table excepts is none, but no edge of a circle."""
+    def check_use(self, source, target, path, line, use):
+        """Returns whether a use counts as an edge of the graph; reports a use that breaks a rule.
+
+        A use that the table excepts is neither an edge nor an error.
+        """
         why = self.may_use(source, target)
         if why and (source.name, target.name) in self.table.allowed:
             self.needed.add((source.name, target.name))
             return False
         if why:
-            self.problems.append(f"{path}:{line}: {what}: {why}")
+            self.problems.append(f"{path}:{line}: {use}: {why}")
         return True
 
     def check_includes(self):
@@ -297,7 +307,7 @@ class Checker:
                     self.includes.setdefault(path, {}).setdefault(file, (path, line))
 
     def check_foreign(self, source, header, path, line):
-        for prefix in source.without:
+        for prefix in source.excluded_prefixes:
             if not header.startswith(prefix):
                 continue
             if (source.name, prefix) in self.table.allowed:
@@ -352,12 +362,12 @@ class Checker:
                 self.check_use(source, used, path, line, f"links {library}")
 
     def check_circles(self):
-        for graph, what in ((self.folders, "folders"), (self.includes, "files")):
+        for graph, kind in ((self.folders, "folders"), (self.includes, "files")):
             for circle in circles(graph):
                 steps = [graph[one][two] for one, two in zip(circle, [*circle[1:], circle[0]])]
                 file, line = steps[0]
                 self.problems.append(
-                    f"{file}:{line}: a circle of {what}: {' -> '.join([*circle, circle[0]])} ("
+                    f"{file}:{line}: a circle of {kind}: {' -> '.join([*circle, circle[0]])} ("
                     + ", ".join(f"{file}:{line}" for file, line in steps)
                     + ")"
                 )

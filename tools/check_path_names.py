@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that codegen paths are known in their own folders alone.
+"""Checks that codegen paths are known only in their own folders.
 
 The paths are those of include/FTuner/Codegen/CodegenPaths.def. A path is named in
 include/FTuner/Codegen/<Path> and lib/Codegen/<Path>, and in one line of one .def file
@@ -31,7 +31,7 @@ CHECKS = ("tools/check_path_names.py", "tools/check_products.py")
 
 #: Names of paths that are also names of instructions: mma.sync, wgmma.mma_async.
 HARDWARE_WORDS = ("mma", "wgmma")
-#: Those that are words: rows of a matrix, of a table.
+#: Names of paths that are also words, such as the rows of a matrix or a table.
 PLAIN_WORDS = ("rows",)
 
 #: (file, text of the line) and why the line may name a path.
@@ -47,9 +47,10 @@ ALLOWED = {
 }
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-#: Of names in camel case, with underscores and in capitals: SimtLayout, simt_c1, FTUNER_SIMT_H.
+#: One word of a name in camel case, with underscores or in capitals: SimtLayout, simt_c1,
+#: FTUNER_SIMT_H.
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-#: Namespaces and dialects of others, whose names are not the path's.
+#: Foreign namespaces and dialects, whose names are not the path's.
 FOREIGN = re.compile(r"(?:NVVM(?:::|_)|nvvm\.|nvgpu\.|PTX\b)\w*")
 
 
@@ -71,7 +72,7 @@ def own_folders(path):
 
 
 def identifiers_in(text, path):
-    """Identifiers of which the path's name is a part, but not the name alone."""
+    """Finds identifiers that have the path's name as a part, but are not the name itself."""
     for name in IDENTIFIER.findall(FOREIGN.sub(" ", text)):
         if name.lower() != path and path in (part.lower() for part in PART.findall(name)):
             yield name
@@ -92,7 +93,7 @@ class Anything:
 
 
 class Meant:
-    """Finds what means the path, where the name alone may mean an instruction."""
+    """Finds names that mean the path, if the plain name may mean an instruction."""
 
     def __init__(self, root, path):
         self.path = path
@@ -124,7 +125,7 @@ class Meant:
 
 
 class MeantByWord(Meant):
-    """The same where the name is a plain word."""
+    """Like `Meant`, for a name that is a plain word."""
 
     def __init__(self, root, path):
         super().__init__(root, path)
@@ -145,7 +146,7 @@ def finder_of(root, path):
 
 
 def problems_of(root, path, needed):
-    """What is wrong with the places of a path's name, as FILE:LINE: what."""
+    """Yields the places where a path's name must not be, as FILE:LINE: reason."""
     own = own_folders(path)
     finder = finder_of(root, path)
     registered = {".def": [], "CMakeLists.txt": []}

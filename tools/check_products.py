@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that products are known where they have to be alone.
+"""Checks that products are known only where they have to be.
 
 * The positions of their axes (`matmulAxes`, `WorkloadOp::kM` and so on): in the
   views of include/FTuner/Workload and lib/Workload, and in the dialect. All others ask a
@@ -20,7 +20,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TREES = ("include", "lib", "tools")
 
-#: What, how it looks, and folders and files that may have it.
+#: The subject of a rule, its pattern, and the folders and files that may have it.
 RULES = (
     (
         "positions of a product's axes",
@@ -67,7 +67,7 @@ ALLOWED = {
 
 def found():
     """(rule, file, number of the line, line) for each line that a rule sees outside its folders."""
-    for what, look, places in RULES:
+    for subject, look, places in RULES:
         for top in TREES:
             for folder, _, names in os.walk(os.path.join(ROOT, top)):
                 for name in sorted(names):
@@ -77,7 +77,7 @@ def found():
                     with open(os.path.join(ROOT, file), encoding="utf-8") as stream:
                         for number, line in enumerate(stream, 1):
                             if look.search(line.split("//")[0]):
-                                yield what, file, number, line
+                                yield subject, file, number, line
 
 
 def main():
@@ -88,14 +88,14 @@ def main():
         "--count", action="store_true", help="print how many lines and files of each rule are left"
     )
     options = parser.parse_args()
-    errors, used, counts = [], set(), {what: [] for what, *_ in RULES}
-    for what, file, number, line in found():
-        counts[what].append(file)
+    errors, used, counts = [], set(), {subject: [] for subject, *_ in RULES}
+    for subject, file, number, line in found():
+        counts[subject].append(file)
         reason = next((key for key in ALLOWED if key[0] == file and key[1] in line), None)
         if reason:
             used.add(reason)
         else:
-            errors.append(f"{file}:{number}: {what}: {line.strip()}")
+            errors.append(f"{file}:{number}: {subject}: {line.strip()}")
     errors += [
         f"{file}: nothing needs the exception {text!r}"
         for file, text in ALLOWED
@@ -104,8 +104,8 @@ def main():
     for error in errors:
         print(f"error: {error}", file=sys.stderr)
     if options.count:
-        for what, files in counts.items():
-            print(f"{what}: {len(files)} lines in {len(set(files))} files")
+        for subject, files in counts.items():
+            print(f"{subject}: {len(files)} lines in {len(set(files))} files")
     return 1 if errors else 0
 
 

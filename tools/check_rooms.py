@@ -28,7 +28,7 @@ PACKAGE = "python/ftuner"
 #: Folders above the limit, and the most sources that each may have until it has rooms.
 LARGE: dict = {}
 
-#: Rooms beside the compiler, and who may import them beside themselves.
+#: Rooms beside the compiler, and the rooms that may import each of them.
 ANNEX = {"study": ("cli",), "learned": ("cli", "study")}
 
 

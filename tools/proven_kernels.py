@@ -30,7 +30,7 @@ PROVEN_BY_CARDS = re.compile(
     r"(wgmma|mma|ldmatrix|stmatrix|cp|mbarrier|fence|bar|barrier|membar|setmaxnreg|elect|shfl|vote"
     r"|redux|atom|red|prefetch|mapa|griddepcontrol)\b"
 )
-#: What recorded families are called today.
+#: Present names of recorded families, by their names in the records.
 RENAMED = {
     "wgmma_turns": "wgmma_ping_pong",
     "wgmma_turns_in_clusters": "wgmma_ping_pong_in_clusters",

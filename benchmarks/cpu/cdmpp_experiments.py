@@ -48,7 +48,7 @@ FORMS = ("times", "correction")
 
 
 class State:
-    """What is known of an experiment's parts, in a file of lines of JSON: each with what it depends on, and its commit."""
+    """Results of an experiment's parts, in a file of lines of JSON: each with its inputs and its commit."""
 
     def __init__(self, study: Study, name: str) -> None:
         self.study = study
@@ -65,7 +65,7 @@ class State:
                 )
 
     def part(self, run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-        """What `run` finds, from the file if it is there."""
+        """Returns the result of `run`, from the file if it is there."""
         key = [run.__name__, self.study.scale, self.study.settings(), *arguments]
         text = json.dumps(key)
         if text not in self.known:
@@ -111,7 +111,7 @@ class Study:
         self.commits: set[str] = set()
 
     def settings(self) -> dict[str, Any]:
-        """What parts depend on beside their arguments and the scale."""
+        """Settings that parts depend on, beside their arguments and the scale."""
         return {"epochs": self.epochs, "tuning": TUNING}
 
     def dataset(self, name: str, files: tuple[str, ...]) -> Dataset:
@@ -186,8 +186,8 @@ def own_constants(products: Products, indices: Any, start: Any = None) -> Any:
     )
 
 
-def predicted_of(products: Products, indices: Any, of: Any) -> Any:
-    return products.rows[indices].predict(of.constants, of.offset)
+def predicted_of(products: Products, indices: Any, fitted: Any) -> Any:
+    return products.rows[indices].predict(fitted.constants, fitted.offset)
 
 
 # Unseen shapes -----------------------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
         own = {card: own_constants(products, rows) for card, rows in known.items()}
         return tuple(
             with_prediction(
-                data.select(np.concatenate([*of.values()])),
+                data.select(np.concatenate([*rows_by_card.values()])),
                 np.concatenate(
-                    [predicted_of(products, rows, own[card]) for card, rows in of.items()]
+                    [predicted_of(products, rows, own[card]) for card, rows in rows_by_card.items()]
                 ),
             )
-            for of in (known, unseen)
+            for rows_by_card in (known, unseen)
         )  # type: ignore[return-value]
 
     def unseen_of(kind: str, form: str, seed: int) -> dict[str, Any]:
@@ -370,7 +370,7 @@ def _left_out(study: Study) -> Callable[..., dict[str, Any]]:
 
     def left_out(card: str, *arguments: Any) -> dict[str, Any]:
         if card not in known:
-            known.clear()  # Cards come one after the other; each has predictors of its own.
+            known.clear()  # Cards come one after the other; each has its own predictors.
             known[card] = LeftOut(study, card)
         return known[card].run(*arguments)
 
@@ -395,11 +395,11 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
             for count in TASKS[alpha > 0 :]:
                 seeds = range(options.repeats if count else 1)
                 learns = form.split(",")[0]
-                of = [
+                errors_by_seed = [
                     state.part(run, card, kind, learns, count, "features", alpha, seed)["mean"]
                     for seed in seeds
                 ]
-                found.setdefault((kind, form, count), []).append(of)
+                found.setdefault((kind, form, count), []).append(errors_by_seed)
     rows = []
     for (kind, form, count), cards in found.items():
         means = [statistics.mean(one) for one in cards]
@@ -454,11 +454,11 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
         for card in CARDS:
             for way, (count, choice, alpha) in ways.items():
                 seeds = range(options.repeats if count or alpha else min(2, options.repeats))
-                of = [
+                errors_by_seed = [
                     state.part(run, card, "cdmpp", form, count, choice, alpha, seed)
                     for seed in seeds
                 ]
-                cells[way].append([one["mean"] for one in of])
+                cells[way].append([one["mean"] for one in errors_by_seed])
         best, random, none = (
             cells[way] for way in ("50 k-means, CMD", "50 random, CMD", "no fine-tuning")
         )
@@ -470,10 +470,10 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
         rows = [
             [
                 way,
-                *(percent(statistics.mean(one)) for one in of),
-                percent(statistics.mean(statistics.mean(one) for one in of)),
+                *(percent(statistics.mean(one)) for one in errors_by_seed),
+                percent(statistics.mean(statistics.mean(one) for one in errors_by_seed)),
             ]
-            for way, of in cells.items()
+            for way, errors_by_seed in cells.items()
         ]
         text += [
             f"**{form}**: mean error of the card left out ({study.count(500)} programs of each of the other cards, {TUNING['epochs']} epochs of "
@@ -504,18 +504,18 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
         for label, mask in {
             "all": lambda p: True, "no fine-tuning": lambda p: not p[2] and not p[4], "50 tasks": lambda p: p[2] == 50,
         }.items():  # fmt: skip
-            of = [p for p in points if p[0] == form and mask(p)]
-            if len(of) > 2:
+            chosen = [p for p in points if p[0] == form and mask(p)]
+            if len(chosen) > 2:
                 rank = training.rank_correlation(
-                    np.array([p[6] for p in of]), np.array([p[7] for p in of])
+                    np.array([p[6] for p in chosen]), np.array([p[7] for p in chosen])
                 )
-                rows.append([form, label, len(of), f"{rank:.2f}" if rank is not None else "-"])
+                rows.append([form, label, len(chosen), f"{rank:.2f}" if rank is not None else "-"])
     if options.figure:
         body = []
         names = [card for card in CARDS if any(p[1] == card for p in points)]
         for number, card in enumerate(names):
-            of = sorted((p[6], 100 * p[7]) for p in points if p[1] == card and p[0] == "times")
-            body.append((card, of, number))
+            chosen = sorted((p[6], 100 * p[7]) for p in points if p[1] == card and p[0] == "times")
+            body.append((card, chosen, number))
         write_scatter(options.figure, body)
     return [
         "Rank correlation of the error of a card left out with the discrepancy (CMD) of latent vectors of the other cards' programs and "
@@ -528,33 +528,33 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
 def latents(study: Study, options: argparse.Namespace) -> list[str]:
     """Latent vectors of all cards' programs in two dimensions (t-SNE), with a card left out, before and after tuning with CMD."""
     state = State(study, "latents")
-    of = LeftOut(study, LATENTS_OF)
-    names = [*of.known, LATENTS_OF]
+    left_out = LeftOut(study, LATENTS_OF)
+    names = [*left_out.known, LATENTS_OF]
 
     def embedded(form: str, seed: int) -> dict[str, Any]:
         from sklearn.manifold import TSNE
 
-        before = of.trained("cdmpp", form, seed)
-        judged = of.target(of.unseen, of.refitted(of.pool[:0]))
-        sampled, _ = of.sample(50, "features", seed)
-        constants = of.refitted(sampled)
+        before = left_out.trained("cdmpp", form, seed)
+        judged = left_out.target(left_out.unseen, left_out.refitted(left_out.pool[:0]))
+        sampled, _ = left_out.sample(50, "features", seed)
+        constants = left_out.refitted(sampled)
         tuned = training.finetune(
             before,
-            of.source,
-            of.target(of.pool, constants),
-            of.target(sampled, constants),
+            left_out.source,
+            left_out.target(left_out.pool, constants),
+            left_out.target(sampled, constants),
             training.Tuning(**TUNING, seed=seed),
         )
         found: dict[str, Any] = {
             "cards": [
                 *np.repeat(
-                    [*range(len(of.known))], [len(rows) for rows in of.known.values()]
+                    [*range(len(left_out.known))], [len(rows) for rows in left_out.known.values()]
                 ).tolist()
             ]
         }
-        found["cards"] += [len(of.known)] * len(judged)
+        found["cards"] += [len(left_out.known)] * len(judged)
         for name, predictor in (("before", before), ("after", tuned)):
-            z = [predictor.latents(part) for part in (of.source, judged)]
+            z = [predictor.latents(part) for part in (left_out.source, judged)]
             rows = np.concatenate(z)
             rows = (rows - z[0].mean(0)) / np.maximum(z[0].std(0), 1e-6)
             found[name] = {
@@ -631,9 +631,9 @@ def _variants(
         # Microseconds of the unit of labels.
         unit = changes.pop("unit", 1.0)
         data = study.dataset("tuned", TUNED) if is_tuned else study.products.data
-        of = data.device == data.device_names.index(card)
-        learned = data.select(study.pick(of & (data.fold != 0), 800, seed))
-        judged = data.select(study.pick(of & (data.fold == 0), 800, seed))
+        on_card = data.device == data.device_names.index(card)
+        learned = data.select(study.pick(on_card & (data.fold != 0), 800, seed))
+        judged = data.select(study.pick(on_card & (data.fold == 0), 800, seed))
         labels = dataclasses.replace(learned, microseconds=learned.microseconds / unit)
         trained = training.train(
             labels, network.SMALL, study.options(seed=seed, batch=64, **changes)
@@ -682,12 +682,12 @@ def _variants(
         card for card in cards
         if all(mean(card, first, "mean") < mean(card, label, "mean") for label in variants if label != first)
     ]  # fmt: skip
-    what = (
+    programs = (
         "configurations of one convolution on one card" if is_tuned else "f32 products of one card"
     )
     other = "rank correlation" if is_tuned else "RMSE in ms"
     return [
-        f"{name}: {what}, {study.count(800)} programs to learn from and {study.count(800)} of other "
+        f"{name}: {programs}, {study.count(800)} programs to learn from and {study.count(800)} of other "
         f"{'configurations' if is_tuned else 'shapes'} to judge by, times, {study.epochs} epochs of batches of 64; {options.repeats} "
         "repeats in pairs (programs and weights of a repeat are the same for all). Mean error ± deviation, in how many repeats "
         f"`{first}` is ahead, {other}. `{first}` is ahead of all others on {len(ahead)} of {len(cards)} cards ({', '.join(ahead) or 'none'}).",
@@ -714,7 +714,7 @@ def transforms(study: Study, options: argparse.Namespace) -> list[str]:
     variants: dict[str, dict[str, Any]] = {
         kind: {"transform": kind} for kind in ("box-cox", "yeo-johnson", "quantile", "none")
     }
-    # Of labels much greater than 1 both power transforms are alike.
+    # Both power transforms are alike for labels much greater than 1.
     variants["yeo-johnson of ms"] = {"transform": "yeo-johnson", "unit": 1e3}
     return _variants(study, options, "Transforms of labels", variants)
 
@@ -739,9 +739,9 @@ def sizes(study: Study, options: argparse.Namespace) -> list[str]:
     """The paper's network beside the small one, on the same programs of one card."""
     state = State(study, "sizes")
     data = study.products.data
-    of = study.products.of_card("t4")
-    learned = data.select(study.pick(of & (data.fold != 0), 800))
-    judged = data.select(study.pick(of & (data.fold == 0), 800))
+    on_card = study.products.of_card("t4")
+    learned = data.select(study.pick(on_card & (data.fold != 0), 800))
+    judged = data.select(study.pick(on_card & (data.fold == 0), 800))
     networks = {"small": network.SMALL, "paper": network.Architecture()}
 
     def size_of(size: str, rate: float) -> dict[str, Any]:
@@ -802,9 +802,9 @@ def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
     names = sorted(set(data.model.tolist()))
 
     def model_out(name: str, form: str, kind: str, alpha: float, seed: int) -> dict[str, Any]:
-        of = data.model == name
-        learned = data.select(study.pick(~of, 2000, seed))
-        judged = data.select(study.pick(of, 800, seed))
+        of_model = data.model == name
+        learned = data.select(study.pick(~of_model, 2000, seed))
+        judged = data.select(study.pick(of_model, 800, seed))
         if kind == "latency":
             return errors(judged.predicted, judged)
         trained = trained_on(study, learned, kind, form, seed)
@@ -846,14 +846,19 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
     data = study.dataset("tuned", TUNED)
     sets = {data.device_names[index]: data.device == index for index in np.unique(data.device)}
 
-    def within(card: str, kind: str, form: str, seed: int) -> dict[str, Any]:
-        of = data.select(np.flatnonzero(sets[card]))
-        is_unseen = np.random.default_rng(seed).permutation(len(of)) < len(of) // 5
-        judged = of.select(is_unseen)
+    def within_card(card: str, kind: str, form: str, seed: int) -> dict[str, Any]:
+        card_programs = data.select(np.flatnonzero(sets[card]))
+        is_unseen = (
+            np.random.default_rng(seed).permutation(len(card_programs)) < len(card_programs) // 5
+        )
+        judged = card_programs.select(is_unseen)
         if kind == "latency":
             return errors(judged.predicted, judged)
-        learned = of.select(study.pick(~is_unseen, 2500, seed))
+        learned = card_programs.select(study.pick(~is_unseen, 2500, seed))
         return errors(trained_on(study, learned, kind, form, seed).predict(judged), judged)
+
+    # Files of states know the part by its former name.
+    within_card.__name__ = "within"
 
     def card_out(card: str, kind: str, count: int, seed: int) -> dict[str, Any]:
         others = [name for name in CONVOLUTION if name != card]
@@ -866,18 +871,20 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         sampled[rng.permutation(len(target))[:count]] = True
         judged = target.select(~sampled)
         if kind == "nearest card":
-            # Boosted trees of the card with the most similar figures; those of own programs correct their times.
+            # Boosted trees of the card with the most similar figures; trees of own programs correct their times.
             vectors = {
                 name: data.device_vectors[data.device_names.index(name)] for name in CONVOLUTION
             }
             nearest = min(
                 others, key=lambda name: float(np.abs(vectors[name] - vectors[card]).sum())
             )
-            of = boosted.train(data.select(study.pick(sets[nearest], 3000, seed)), seed=seed)
+            of_nearest = boosted.train(
+                data.select(study.pick(sets[nearest], 3000, seed)), seed=seed
+            )
             as_nearest = dataclasses.replace(
                 target, device=np.full(len(target), data.device_names.index(nearest))
             )
-            target = with_prediction(target, of.predict(as_nearest))
+            target = with_prediction(target, of_nearest.predict(as_nearest))
             judged, own = target.select(~sampled), target.select(sampled)
             times = (
                 boosted.train(own, corrects=True, seed=seed).predict(judged)
@@ -916,7 +923,9 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         if has_latency:
             kinds.append(("cdmpp", "correction"))
         for kind, form in kinds:
-            found = [state.part(within, card, kind, form, seed) for seed in range(options.repeats)]
+            found = [
+                state.part(within_card, card, kind, form, seed) for seed in range(options.repeats)
+            ]
             rows.append([card, kind, form, *_means(found)])
     text = [
         f"Programs of one task on one card: {study.count(2500)} to learn from (`latency`: none; the constants that the compiler takes), a "
@@ -971,7 +980,7 @@ def _means(found: list[dict[str, Any]]) -> list[str]:
 
 
 def _neighbours(data: Dataset, sets: dict[str, Any], card: str) -> dict[str, float]:
-    """Rank correlation of a card's times with those of other cards, over configurations that both ran."""
+    """Rank correlation of a card's times with other cards' times, over configurations that both ran."""
 
     def by_features(name: str) -> dict[bytes, float]:
         rows = np.flatnonzero(sets[name])
@@ -997,21 +1006,21 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
     """The best configuration of Xgemm on an RTX 3090 that so many measurements find."""
     state = State(study, "schedule-search")
     data = study.dataset("tuned", TUNED)
-    of = data.select(np.flatnonzero(data.device == data.device_names.index("rtx3090")))
-    best = float(of.microseconds.min())
+    programs = data.select(np.flatnonzero(data.device == data.device_names.index("rtx3090")))
+    best = float(programs.microseconds.min())
 
     def search(kind: str, seed: int) -> dict[str, Any]:
         rng = np.random.default_rng(seed)
         measured: list[int] = []
         found = {}
         for rounds in range(SEARCH_ROUNDS):
-            left = np.setdiff1d(np.arange(len(of)), measured)
+            left = np.setdiff1d(np.arange(len(programs)), measured)
             if kind == "random" or (rounds == 0 and kind != "latency"):
                 chosen = rng.choice(left, SEARCH_BATCH, replace=False)
             elif kind == "latency":
-                chosen = left[np.argsort(of.predicted[left], kind="stable")[:SEARCH_BATCH]]
+                chosen = left[np.argsort(programs.predicted[left], kind="stable")[:SEARCH_BATCH]]
             else:
-                known = of.select(np.array(measured))
+                known = programs.select(np.array(measured))
                 if kind == "boosted-trees":
                     predictor: Any = boosted.train(known, seed=seed, rounds=100)
                 else:
@@ -1024,7 +1033,7 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
                     )
                     predictor = training.train(known, network.SMALL, settings)
                 candidates = rng.choice(left, min(len(left), 3000), replace=False)
-                times = predictor.predict(of.select(candidates))
+                times = predictor.predict(programs.select(candidates))
                 # Most by prediction, some at random.
                 keep = SEARCH_BATCH * 9 // 10
                 chosen = candidates[np.argsort(times, kind="stable")[:keep]]
@@ -1033,7 +1042,7 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
                     [chosen, rng.choice(rest, SEARCH_BATCH - keep, replace=False)]
                 )
             measured += [int(one) for one in chosen]
-            found[str(len(measured))] = best / float(of.microseconds[measured].min())
+            found[str(len(measured))] = best / float(programs.microseconds[measured].min())
         return {"best": found}
 
     kinds = ("random", "latency", "boosted-trees", "no-structure", "cdmpp", "cdmpp, correction")
@@ -1061,7 +1070,7 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
             series,
         )
     return [
-        f"Xgemm of 4096³ on an RTX 3090, {len(of)} configurations: speed of the best that was measured over that of the best of all, after so "
+        f"Xgemm of 4096³ on an RTX 3090, {len(programs)} configurations: speed of the best that was measured over that of the best of all, after so "
         f"many measurements, {SEARCH_BATCH} at a time: nine tenths by prediction, others and the first {SEARCH_BATCH} at random; {options.repeats} "
         "repeats. `latency` has constants that were fitted to rows of this file, and learns nothing.",
         "",
@@ -1098,11 +1107,11 @@ def write_figure(
 
 def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], int]]) -> None:
     """Marks of each card, by the frame of a figure of lines."""
-    places = sorted({x for _, of, _ in points for x, _ in of})
+    places = sorted({x for _, marks, _ in points for x, _ in marks})
     series = []
-    for label, of, number in points:
+    for label, marks, number in points:
         values: dict[float, float | None] = {place: None for place in places}
-        values.update(dict(of))
+        values.update(dict(marks))
         series.append(charts.Series(label, list(values.values()), number))
     title = "Error and discrepancy of a card left out"
     write_figure(

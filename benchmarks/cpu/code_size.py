@@ -63,7 +63,7 @@ def measure(options, folder, source, *flags):
     run(*common, "-o", emulated + ".plain.so")
     run(*common, "--emulator", "-o", emulated)
     runtime = os.path.join(options.bin_dir, "..", "lib", "libftrt.so.1")
-    # In a process of its own: a library stays loaded, and the next one has its name.
+    # A separate process, since a library stays loaded, and the next one has its name.
     found = json.loads(run(sys.executable, "-c", PROGRAM, GPU, runtime, path))
     return {
         "kernels": found["kernels"],

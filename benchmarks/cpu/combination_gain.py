@@ -24,7 +24,7 @@ import workloads
 # Options of a search, and the key of its best program.
 SEARCHES = {"default": ([], "fastest"), "near the paper": (search_table.PAPER, "sia_choice")}
 # Gains below are rounding.
-LEAST_GAIN = 1e-9
+MIN_GAIN = 1e-9
 BEGIN, END = "<!-- combination gain: begin -->", "<!-- combination gain: end -->"
 
 
@@ -80,7 +80,7 @@ def row(tool, path, device, search):
     pairs = [
         size
         for size, shape in zip(gains, shapes)
-        if is_pair(shape[best]) and abs(gains[size]) > LEAST_GAIN
+        if is_pair(shape[best]) and abs(gains[size]) > MIN_GAIN
     ]
     size = max(pairs, key=gains.get, default=None)
     pads = [

@@ -25,8 +25,8 @@ from ftuner.study import comparison, comparison_text, growth, paper_comparison, 
 #: Workloads of the paper, by their names in papers.json.
 OPERATORS = ("dense_rows", "dense", "batch_matmul")
 ENDS = [2**power for power in range(13)]
-#: FTuner is behind where another plan takes this share less time.
-BEHIND = 0.01
+#: FTuner is behind if another plan takes less time by more than this share.
+MAX_LOSS = 0.01
 
 
 def bert_base(layers, small):
@@ -50,20 +50,20 @@ def ranks(found):
     for group in found.groups:
         source, device, workload = group.key
         for judge in found.judges:
-            of = group.ranks(judge)
-            if of:
+            ranks_by_entry = group.ranks(judge)
+            if ranks_by_entry:
                 own = (
                     comparison_text.OWN
                     if any(judge in entry.own_judges for entry in group.plans)
                     else ""
                 )
-                cells = [str(of.get(i, "-")) for i in range(len(group.entries))]
+                cells = [str(ranks_by_entry.get(i, "-")) for i in range(len(group.entries))]
                 rows.append([source, workload, device, judge + own, *cells])
     return markdown(["source", "workload", "device", "judge", *strategies], rows)
 
 
-def behind(found):
-    """Where the default strategy's plan is slower than another one's."""
+def losses_of_default(found):
+    """A table of the sizes at which the default strategy's plan is slower than another plan."""
     rows = []
     for group in found.groups:
         source, device, workload = group.key
@@ -79,7 +79,7 @@ def behind(found):
                 for i in at
                 if len(entry.times.get(judge, [])) == len(own)
             ]
-            losing = {tuple(size) for loss, _, size in losses if loss > BEHIND}
+            losing = {tuple(size) for loss, _, size in losses if loss > MAX_LOSS}
             if losing:
                 worst, name, size = max(losses)
                 rows.append(
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--state", metavar="FILE")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     given = {
         "device": options.devices,
         "state": options.state,
@@ -133,7 +133,7 @@ def main():
     found = [comparison.compare(source, **given) for source in sources]
     if found:
         everything = comparison.Comparison([entry for one in found for entry in one.entries])
-        text += f"\n## Ranks\n\n{ranks(everything)}\n## Sizes at which `ftuner` is behind\n\n{behind(everything)}"
+        text += f"\n## Ranks\n\n{ranks(everything)}\n## Sizes at which `ftuner` is behind\n\n{losses_of_default(everything)}"
         text += "".join(
             f"\n## {source.name}\n\n{fenced(comparison_text.text(one))}"
             for source, one in zip(sources, found)
@@ -150,7 +150,7 @@ def main():
             header, rows = paper_comparison.tabulate(paper, one, device)
             text += f"\nOn {device}. {paper_comparison.NOTE}\n\n{markdown(header, rows)}"
         text += "".join(f"\n{note}\n" for note in one.notes)
-        text += f"\n{ranks(one)}\n{behind(one)}\n{fenced(comparison_text.text(one))}"
+        text += f"\n{ranks(one)}\n{losses_of_default(one)}\n{fenced(comparison_text.text(one))}"
     print(text)
     if options.write:
         options.write.write_text(text, encoding="utf-8")

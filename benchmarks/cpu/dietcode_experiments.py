@@ -167,11 +167,11 @@ CARDS = {
     "v100": (80, 66, 48),
     "a100": (108, 55, 33),
 }
-#: What is fitted beside k: microseconds before a kernel, and steps of K that a block takes beside its own.
+#: Values that are fitted with k: microseconds before a kernel, and extra steps of K of a block.
 FIXED = (0, 10, 20, 30, 45)
 FILLING = (0, 16, 32, 64, 128)
-MOST_WAVES = 8
-LEAST_OF_GROUP = 8
+MAX_WAVES = 8
+MIN_GROUP = 8
 
 
 def recorded_products(path):
@@ -201,7 +201,7 @@ def k_of(products, sms, seed, numpy):
     time = fixed + blocks · (K + filling) / rate / f_occ(k). Least squares of logarithms, without products beyond three
     deviations; the error by drawing groups anew.
     """
-    products = [product for product in products if math.ceil(product[3] / sms) <= MOST_WAVES]
+    products = [product for product in products if math.ceil(product[3] / sms) <= MAX_WAVES]
     numbers = {}
     group = numpy.array(
         [
@@ -211,7 +211,7 @@ def k_of(products, sms, seed, numpy):
     )
     depth, blocks, times = (numpy.array(column, float) for column in list(zip(*products))[2:])
     share = blocks / (numpy.ceil(blocks / sms) * sms)
-    weight = (numpy.bincount(group)[group] >= LEAST_OF_GROUP).astype(float)
+    weight = (numpy.bincount(group)[group] >= MIN_GROUP).astype(float)
     steps = numpy.arange(0.5, 1.1, 0.002)
     combinations = [(fixed, filling, k) for fixed in FIXED for filling in FILLING for k in steps]
 
@@ -220,7 +220,7 @@ def k_of(products, sms, seed, numpy):
         return rest + numpy.log(numpy.maximum(k * share + 1 - k, 1e-3))
 
     def losses(residual, counted):
-        """Of each group."""
+        """Squared deviations of the residuals from their mean, by group."""
         total, first, second = (
             numpy.bincount(group, counted * part, len(numbers))
             for part in (1, residual, residual**2)
@@ -237,9 +237,9 @@ def k_of(products, sms, seed, numpy):
         means = numpy.bincount(group, kept * residual, len(numbers)) / numpy.maximum(
             numpy.bincount(group, kept, len(numbers)), 1e-9
         )
-        off = numpy.abs(residual - means[group])
-        deviation = 1.4826 * numpy.median(off[kept > 0])
-        kept = weight * (off < 3 * deviation)
+        distance = numpy.abs(residual - means[group])
+        deviation = 1.4826 * numpy.median(distance[kept > 0])
+        kept = weight * (distance < 3 * deviation)
     random = numpy.random.default_rng(seed)
     used = numpy.unique(group[kept > 0])
     draws = random.multinomial(len(used), numpy.full(len(used), 1 / len(used)), 500)

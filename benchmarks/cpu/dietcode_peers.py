@@ -39,7 +39,7 @@ PAPER_SYSTEMS = {"per-shape": "ansor", "loop-partitioning": "nimble"}
 
 
 def paper_of(label, mode):
-    """By how much the paper's mean time is less than the peer's; "better by 351 %" is no share of time, and is told so."""
+    """Share by which the paper's mean time is below the peer's; "better by 351 %" is not a share, and is marked."""
     for one in PAPER.reported:
         if one.workload == PAPER_WORKLOADS.get(label) and PAPER_SYSTEMS.get(mode) in one.values:
             value = f"{one.values[PAPER_SYSTEMS[mode]]:g} %"
@@ -182,7 +182,7 @@ def main():
                 for row in rows:
                     cells = []
                     for judge, time in row.times.items():
-                        # Rows that are no mode have no rank.
+                        # Rows that are not a mode are not ranked.
                         rank = 1 + sum(
                             other.times[judge] < time for other in rows if other.mode in MODES
                         )

@@ -1,4 +1,4 @@
-//===- dietcode_regret.cpp - What a measured search loses -----------------===//
+//===- dietcode_regret.cpp - Loss of a measured search --------------------===//
 //
 // Built and run by dietcode_experiments.py. Plans one of DietCode's workloads
 // with a strategy that measures, and a cost model in the device's place. For
@@ -135,9 +135,9 @@ int main(int argc, char **argv) {
     double best = std::numeric_limits<double>::infinity();
     std::string bestName;
     for (const auto *families : {&watched.families, &unaligned})
-      for (const auto &[name, of] : *families)
-        if (of.alignment() <= alignment)
-          if (double time = timeOf(of, shape); time < best) {
+      for (const auto &[name, candidate] : *families)
+        if (candidate.alignment() <= alignment)
+          if (double time = timeOf(candidate, shape); time < best) {
             best = time;
             bestName = name;
           }

@@ -60,7 +60,7 @@ def ratios(times, final):
     """By the mean, and by the geometric mean."""
     return (
         sum(times) / sum(final),
-        math.exp(statistics.mean(math.log(time / least) for time, least in zip(times, final))),
+        math.exp(statistics.mean(math.log(time / best) for time, best in zip(times, final))),
     )
 
 
@@ -70,17 +70,17 @@ class Needed:
     def __init__(self):
         self.reached, self.first = ([], []), ([], [])
 
-    def walk(self, search, final, most):
+    def walk(self, search, final, max_trials):
         """`search` gives the times of so many trials."""
-        reached = [most, most]
+        reached = [max_trials, max_trials]
         for count in POINTS:
             found = ratios(search(count), final)
-            for way, over in enumerate(found):
+            for way, loss in enumerate(found):
                 if count == POINTS[0]:
-                    self.first[way].append(over)
-                if over <= 1 / 0.95:
+                    self.first[way].append(loss)
+                if loss <= 1 / 0.95:
                     reached[way] = min(reached[way], count)
-            if max(reached) < most:
+            if max(reached) < max_trials:
                 break
         for way, count in enumerate(reached):
             self.reached[way].append(count)
@@ -133,11 +133,11 @@ def main():
             )
             for pair in options.pairs.split(","):
                 source, target = pair.split(":")
-                without, transferred = Needed(), Needed()
+                untransferred, transferred = Needed(), Needed()
                 for seed in range(options.seeds):
                     search.times(source, seed, options.trials, f"--save-model={model}")
                     final = search.times(target, seed, options.trials)
-                    without.walk(
+                    untransferred.walk(
                         lambda count: search.times(target, seed, count), final, options.trials
                     )
                     transferred.walk(
@@ -145,7 +145,7 @@ def main():
                         final,
                         options.trials,
                     )
-                for name, needed in (("none", without), (f"of {source}", transferred)):
+                for name, needed in (("none", untransferred), (f"of {source}", transferred)):
                     print(
                         f"| {label} | {target} | {name} | {' | '.join(needed.cells())} |",
                         flush=True,

@@ -189,7 +189,7 @@ def build(folder, translate, device):
 
 
 def launched_blocks(runtime, function, size):
-    """Blocks of one call: whoever dispatches must launch as many."""
+    """Blocks of one call: every way to dispatch must launch as many."""
     runtime.launched_blocks.restype = ctypes.c_int64
     before = runtime.launched_blocks()
     code = function(*[ctypes.c_void_p(4096)] * 3, ctypes.c_int64(size), None, None)

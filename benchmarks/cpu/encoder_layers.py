@@ -1,4 +1,4 @@
-"""What implementations of BERT's layers launch, for replay_models.py.
+"""Launches of the implementations of BERT's layers, for replay_models.py.
 
 Nobody published lists of launches. These follow from the sources of the libraries at the time (2021):
 
@@ -20,7 +20,7 @@ from predicted_operators import Operator
 
 LAYERS, WIDTH, HEADS = 12, 768, 12
 #: The longest sequences of FasterTransformer's fused attention.
-MOST_FUSED = 384
+MAX_FUSED = 384
 IMPLEMENTATIONS = ("torchscript", "xla", "ft")
 
 
@@ -30,7 +30,7 @@ def layer_of(implementation, dtype, batch, seq):
     of_tokens, of_wide, scores = (tokens, WIDTH), (tokens, 4 * WIDTH), (heads * seq, seq)
 
     def half(extents):
-        """Of a pass that only reads: the bytes of half of the rows, read and written."""
+        """Extents of a pass that only reads: half of the rows, read and written, have its bytes."""
         return max(1, extents[0] // 2), extents[1]
 
     linear = Operator("linear", "product", (1, tokens, WIDTH, WIDTH))
@@ -95,7 +95,7 @@ def layer_of(implementation, dtype, batch, seq):
     bias = Operator("bias", "relu", (3 * tokens, WIDTH))
     # Reads rows once, as the fused norm of memory_rows does, but moves three tensors where that moves four.
     norm = Operator("norm", "add_rmsnorm", (max(1, tokens * 3 // 4), WIDTH))
-    is_fused = dtype == "f16" and seq <= MOST_FUSED
+    is_fused = dtype == "f16" and seq <= MAX_FUSED
     attention = (
         [Operator("attention", "attention", (heads, seq, of_head))]
         if is_fused

@@ -78,7 +78,7 @@ def _bert_small(layers, small, is_layer, width=512, heads=8):
 
 
 def _bert_encoder(layers, small, is_layer):
-    """The layers alone, with a mask of each query and key that is added to the scores."""
+    """Only the layers, with a mask of each query and key that is added to the scores."""
     from transformers.models.bert.modeling_bert import BertEncoder
 
     config = _bert_config(layers, small)
@@ -205,7 +205,7 @@ MODELS = {
     "bert_small": Model("BERT-small", 4, _bert_small),
     "bert_encoder": Model("encoder of BERT-base, with a mask", 12, _bert_encoder),
     "gpt2": Model("GPT-2", 12, _gpt2),
-    # Of 32: each further one needs a GB for its weights.
+    # Layers out of 32: each further one needs a GB for its weights.
     "llama": Model("5 blocks of Llama-3-8B", 5, _llama),
     "t5": Model("encoder of T5-base", 12, _t5),
     "vit": Model("ViT-B/16", 12, _vit),

@@ -9,10 +9,10 @@ import numpy as np
 
 import predicted_operators as predicted
 
-#: Queries and keys of a block's tile, those of FlashAttention 2.
+#: Queries and keys of a block's tile, as in FlashAttention 2.
 TILE = 128
 #: The rows that constants are fitted to: elements of a head, and the most tokens (the fused kernels here take up to 384).
-HEAD_DIM, MOST_TOKENS = 64, 512
+HEAD_DIM, MAX_TOKENS = 64, 512
 #: Rows of fewer microseconds tell little but the 10 of several launches.
 FLOOR = 20.0
 BYTES = 2
@@ -36,10 +36,10 @@ class FusedAttention:
     def times(self, device, heads, tokens, head_dim, is_causal=False):
         """Microseconds on a `vendor.Device`, for arrays of heads of all sequences, their tokens, and elements of a head."""
         figures, constants = device.figures, device.constants
-        along = np.ceil(tokens / TILE)
-        visited = (along + 1) / 2 if is_causal else along
+        tiles = np.ceil(tokens / TILE)
+        visited = (tiles + 1) / 2 if is_causal else tiles
         cycles = self.start + visited * TILE**2 * (4 * head_dim / figures["f16_rate"] + self.score)
-        compute = np.maximum(1, heads * along / figures["sm_count"]) * cycles / figures["clock_mhz"]
+        compute = np.maximum(1, heads * tiles / figures["sm_count"]) * cycles / figures["clock_mhz"]
         memory = (
             4
             * heads
@@ -60,7 +60,7 @@ def _fitted_rows(data):
         row
         for row in predicted.read_rows(data / "attention_encoder.csv.gz")
         if int(row["head_dim"]) == HEAD_DIM
-        and int(row["seq"]) <= MOST_TOKENS
+        and int(row["seq"]) <= MAX_TOKENS
         and float(row["latency_us"]) >= FLOOR
     ]
 
@@ -73,10 +73,12 @@ def spread(data):
             (row["framework"], float(row["latency_us"]))
         )
     fastest = []
-    for of in times.values():
-        by = {name: min(time for other, time in of if other == name) for name, _ in of}
-        if len(by) > 1:
-            fastest.append(max(by.values()) / min(by.values()))
+    for measured in times.values():
+        fastest_of = {
+            name: min(time for other, time in measured if other == name) for name, _ in measured
+        }
+        if len(fastest_of) > 1:
+            fastest.append(max(fastest_of.values()) / min(fastest_of.values()))
     return np.array(fastest)
 
 
@@ -109,7 +111,7 @@ def check(attention, data, device, card, kernel):
         row
         for row in predicted.read_rows(data / "attention_serving.csv.gz")
         if (row["device"], row["phase"], row["kernel"]) == (card, "prefill", kernel)
-        and TILE <= int(row["q_len"]) <= MOST_TOKENS
+        and TILE <= int(row["q_len"]) <= MAX_TOKENS
         and float(row["latency_us"]) >= FLOOR
     ]
     heads, batch, tokens, head_dim, measured = _columns(

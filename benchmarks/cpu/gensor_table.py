@@ -89,7 +89,7 @@ def cases():
 
 
 def fallbacks():
-    """The same of what no codegen path takes."""
+    """Like `cases`, for operators that no codegen path takes."""
     return {
         label: (text_of(part.operator), part.flops)
         for label, part in OPERATORS.items()
@@ -131,10 +131,10 @@ def sharing_us(device, program, extents):
             on_sm = math.ceil(blocks / sms)
             compute = 2 * bm * bn * depth * on_sm * sms / (peak * min(1, on_sm * threads / lanes))
             elements = min(
-                along * bn + math.ceil(blocks / along) * bm
+                longer * bn + math.ceil(blocks / longer) * bm
                 if is_n
-                else along * bm + math.ceil(blocks / along) * bn
-                for is_n, along in ((True, min(blocks, grid_n)), (False, min(blocks, grid_m)))
+                else longer * bm + math.ceil(blocks / longer) * bn
+                for is_n, longer in ((True, min(blocks, grid_n)), (False, min(blocks, grid_m)))
             )
             time_us += waves * max(compute, 4 * (elements * depth + blocks * bm * bn) / bandwidth)
     return time_us
@@ -176,7 +176,7 @@ def fallback_time(text, device):
 
 
 def paper_of(label, flops):
-    """The paper's TFLOP/s of Roller, graph and Gensor, or of Gensor alone."""
+    """The paper's TFLOP/s of Roller, graph and Gensor, or only of Gensor."""
     cells = []
     for one in PAPER.reported:
         if one.workload != label:
@@ -204,13 +204,16 @@ def tables(device, seeds):
         "| shape | " + " | ".join(VARIANTS) + " |",
         "|---" * (len(VARIANTS) + 1) + "|",
     ]
-    for label, of in found.items():
+    for label, by_variant in found.items():
         lines.append(
-            f"| {label} | " + " | ".join(", ".join(of[variant][1]) for variant in VARIANTS) + " |"
+            f"| {label} | "
+            + " | ".join(", ".join(by_variant[variant][1]) for variant in VARIANTS)
+            + " |"
         )
     lines.append("")
     found = {
-        label: {variant: times for variant, (times, _) in of.items()} for label, of in found.items()
+        label: {variant: times for variant, (times, _) in by_variant.items()}
+        for label, by_variant in found.items()
     }
     for judge in JUDGES:
         lines += [
@@ -255,7 +258,7 @@ def tables(device, seeds):
     return lines + [""], means
 
 
-#: Of --back.
+#: Cases of --back.
 AWKWARD_ROWS = (53, 77, 131, 300)
 WALKS = (1, 4, 16)
 BACKS = (0.0, 0.25, 0.5)
@@ -289,13 +292,13 @@ def back_tables(device, seeds):
                 times, _ = times_of(
                     text, device, ("gensor", {"walks": walks, "gensor_back": back}), seeds
                 )
-                over = {
+                loss = {
                     judge: geomean(times[judge]) / best[judge][0]
                     for judge in ("latency", "sharing")
                 }
-                for judge, value in over.items():
+                for judge, value in loss.items():
                     sums[walks, back, judge].append(value)
-                cells.append(" / ".join(f"{value:.3f}" for value in over.values()))
+                cells.append(" / ".join(f"{value:.3f}" for value in loss.values()))
             lines.append(f"| {label} | {walks} | " + " | ".join(cells) + " |")
         print(device, label, file=sys.stderr)
     for walks in WALKS:
@@ -332,7 +335,7 @@ def main():
             continue
         lines, means = tables(device, options.seeds)
         text += lines
-        is_worse |= any(of["gensor"] > 1 for of in means.values())
+        is_worse |= any(ratios["gensor"] > 1 for ratios in means.values())
     print("\n".join(text))
     if options.write:
         pathlib.Path(options.write).write_text("\n".join(text), encoding="utf-8")

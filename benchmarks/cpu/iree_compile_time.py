@@ -66,7 +66,7 @@ def run(command):
     }, answer.stdout
 
 
-def alone(source, folder):
+def without_ftuner(source, folder):
     """IREE without FTuner."""
     module, statistics_file = folder / "alone.vmfb", folder / "alone.json"
     iree = pathlib.Path(sysconfig.get_path("scripts"), "iree-compile")
@@ -154,7 +154,7 @@ def median(rounds, key):
 
 def measure(name, folder, options):
     source = folder / f"{name.replace(' ', '_')}.mlirbc"
-    # A process of its own, since torch stays in memory and keeps threads.
+    # A separate process, since torch stays in memory and keeps threads.
     subprocess.run(
         [
             sys.executable,
@@ -168,20 +168,20 @@ def measure(name, folder, options):
         check=True,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
-    plain, ours, parts = [], [], []
+    plain, with_ftuner, parts = [], [], []
     for _ in range(options.repeat):
-        plain.append(alone(source, folder))
-        ours.append(together(source, folder, options))
+        plain.append(without_ftuner(source, folder))
+        with_ftuner.append(together(source, folder, options))
         parts.append(steps(source, folder, options))
-    ratio = median(ours, "wall_s") / median(plain, "wall_s")
+    ratio = median(with_ftuner, "wall_s") / median(plain, "wall_s")
     print(
         f"{name:10} IREE alone   {median(plain, 'wall_s'):6.2f} s wall {median(plain, 'cpu_s'):6.2f} s CPU, "
         f"{plain[0]['dispatches']} dispatches, {plain[0]['bytes']:,} bytes"
     )
     print(
-        f"{'':10} ftuner iree  {median(ours, 'wall_s'):6.2f} s wall {median(ours, 'cpu_s'):6.2f} s CPU, "
-        f"{ours[0]['dispatches']} dispatches, {ours[0]['ftuner_dispatches']} of them FTuner's with "
-        f"{ours[0]['share']:.1%} of the FLOPs, {ours[0]['kernels']} kernels, {ours[0]['bytes']:,} bytes: "
+        f"{'':10} ftuner iree  {median(with_ftuner, 'wall_s'):6.2f} s wall {median(with_ftuner, 'cpu_s'):6.2f} s CPU, "
+        f"{with_ftuner[0]['dispatches']} dispatches, {with_ftuner[0]['ftuner_dispatches']} of them FTuner's with "
+        f"{with_ftuner[0]['share']:.1%} of the FLOPs, {with_ftuner[0]['kernels']} kernels, {with_ftuner[0]['bytes']:,} bytes: "
         f"{ratio:.1f} times the wall time"
     )
     for part in parts[0]:
@@ -190,7 +190,7 @@ def measure(name, folder, options):
             f"{'':12} {part:12} {median(rounds, 'wall_s'):6.2f} s wall {median(rounds, 'cpu_s'):6.2f} s CPU",
             flush=True,
         )
-    return {"model": name, "alone": plain, "ftuner": ours, "steps": parts}
+    return {"model": name, "alone": plain, "ftuner": with_ftuner, "steps": parts}
 
 
 def main():

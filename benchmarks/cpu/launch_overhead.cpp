@@ -1,4 +1,4 @@
-//===- launch_overhead.cpp - What ftrt_launch() adds to a launch ----------===//
+//===- launch_overhead.cpp - Time that ftrt_launch() adds to a launch -----===//
 //
 // Times ftrt_launch() and, in the same loop, a bare call of cuLaunchKernel(),
 // both over a driver that only counts its calls and checks its arguments (the
@@ -31,8 +31,8 @@ const ftrt_image image = {FTRT_IMAGE_PTX, 80, kPTX, sizeof(kPTX)};
 ftrt_module theModule = {FTRT_ABI_VERSION, 1, "model", &image,
                          kernels,          1, "{}",    nullptr};
 
-[[noreturn]] void quit(const char *what) {
-  std::fprintf(stderr, "error: %s: %s\n", what, ftrt_last_error());
+[[noreturn]] void quit(const char *action) {
+  std::fprintf(stderr, "error: %s: %s\n", action, ftrt_last_error());
   std::exit(1);
 }
 
@@ -50,9 +50,9 @@ double timeBatch(Call call) {
   return time.count() / kCallsPerBatch;
 }
 
-void print(const char *what, std::vector<double> &times) {
+void print(const char *label, std::vector<double> &times) {
   std::sort(times.begin(), times.end());
-  std::printf("%-28s %6.1f ns (10%% %.1f, 90%% %.1f)\n", what,
+  std::printf("%-28s %6.1f ns (10%% %.1f, 90%% %.1f)\n", label,
               times[times.size() / 2], times[times.size() / 10],
               times[times.size() * 9 / 10]);
 }

@@ -1,4 +1,4 @@
-//===- learned_plans.cpp - What the cost model learned chooses, and costs -===//
+//===- learned_plans.cpp - Choices and cost of the cost model learned -----===//
 //
 // Built and run by learned_plans.py. Plans products by `latency` and by
 // `learned`, and prints for each plan the seconds of its search, and the mean

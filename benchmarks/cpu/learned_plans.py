@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the cost model `learned` chooses beside `latency`, and what it costs.
+"""Choices of the cost model `learned` beside `latency`, and its cost.
 
 For Dense in f32 and the products of a layer of Llama-3-8B in f16, 1 to 128 rows each: the plan of
 the strategy `ftuner` under both cost models, the processor's seconds of its search (the least of

@@ -57,8 +57,8 @@ def main():
         times = measured("tensor_cores", name)
         rows = sorted(times)
         predicted = predict(options, name, rows)
-        for least, most in RANGES:
-            own = [m for m in rows if least <= m <= most]
+        for low, high in RANGES:
+            own = [m for m in rows if low <= m <= high]
             if not own:
                 continue
             library = {
@@ -68,7 +68,7 @@ def main():
             all_ratios += ratios
             then = [m for m in own if "ftuner" in times[m]]
             lines.append(
-                f"| {name} | {least} to {most} | {len(own)} | {mean(ratios):.2f} | "
+                f"| {name} | {low} to {high} | {len(own)} | {mean(ratios):.2f} | "
                 f"{100 * sum(ratio > 1 for ratio in ratios) / len(own):.0f} % | "
                 f"{mean([library[m] / times[m]['ftuner'] for m in then]):.2f} | "
                 f"{mean([times[m]['ftuner'] / predicted[m] for m in then]):.2f} |"

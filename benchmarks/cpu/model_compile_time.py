@@ -32,7 +32,7 @@ import workloads
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 LENGTHS = (2, 128)
-LENGTH = 16  # Of the sequence that models are traced with.
+LENGTH = 16  # Tokens of the sequence that models are traced with.
 MODELS = ("bert_base", "gpt2")
 
 
@@ -70,8 +70,8 @@ def export(name, path, options):
         module = Causal(module.model)
     import ftuner.torch
 
-    least, most = LENGTHS
-    length = torch.export.Dim("T", min=least, max=most)
+    low, high = LENGTHS
+    length = torch.export.Dim("T", min=low, max=high)
     tokens = torch.zeros(1, LENGTH, dtype=torch.int64)
     exported = ftuner.torch.export(module, (tokens,), dynamic_shapes=({1: length},))
     path.write_text(exported.text, encoding="utf-8")
@@ -83,7 +83,7 @@ def write_sources(folder, options):
     sources = {}
     for name in options.models:
         sources[name] = folder / f"{name}.mlir"
-        # A process of its own, since torch stays in memory and keeps threads.
+        # A separate process, since torch stays in memory and keeps threads.
         subprocess.run(
             [
                 sys.executable,
@@ -149,7 +149,7 @@ def compile_once(bin_dir, source, options):
 
 
 def regrets(bin_dir, source, options):
-    """What the plans lose by the model: mean of the workloads' means, and the worst."""
+    """Losses of the plans by the model: mean of the workloads' means, and the worst."""
     with tempfile.NamedTemporaryFile(suffix=".json") as manifest:
         run(
             [
@@ -179,8 +179,8 @@ def torch_compile_here(name, options):
     module = build(name, options)
     import ftuner.torch
 
-    def cpu_seconds(who):
-        usage = resource.getrusage(who)
+    def cpu_seconds(process):
+        usage = resource.getrusage(process)
         return usage.ru_utime + usage.ru_stime
 
     # Not torch.compile's own: the first call of any operator sets threads and libraries up.
@@ -210,7 +210,10 @@ def torch_compile_here(name, options):
 
 
 def torch_compile_once(bin_dir, package, name, options):
-    """The same in a process of its own, with the programs of a folder and the package that fits."""
+    """Runs one compilation of torch.compile in a separate process.
+
+    It uses the programs of a folder and the package that fits them.
+    """
     with tempfile.TemporaryDirectory() as cache:
         environment = {
             **os.environ,
@@ -262,11 +265,11 @@ def report_ptx(programs, sources, options):
             programs, options.repeat, lambda folder: compile_once(folder, source, options)
         )
         for name in programs:
-            lost, of = regrets(programs[name], source, options), runs[name]
-            rows.append({"module": module, "programs": name, "runs": of, **lost})
+            lost, measured = regrets(programs[name], source, options), runs[name]
+            rows.append({"module": module, "programs": name, "runs": measured, **lost})
             print(
-                f"{module:12} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'cpu_s'):7.2f}s "
-                f"{median(of, 'peak_mib'):9.0f} {of[0]['kernels']:8} {of[0]['ptx_bytes'] / 1e6:7.2f} "
+                f"{module:12} {name:9} {median(measured, 'wall_s'):7.2f}s {median(measured, 'cpu_s'):7.2f}s "
+                f"{median(measured, 'peak_mib'):9.0f} {measured[0]['kernels']:8} {measured[0]['ptx_bytes'] / 1e6:7.2f} "
                 f"{lost['workloads']:10} {lost['mean_regret']:12.3%} {lost['worst_regret']:8.2%}",
                 flush=True,
             )
@@ -295,11 +298,11 @@ def report_torch(programs, options):
             options.repeat,
             lambda folder: torch_compile_once(folder, packages[folder], model, options),
         )
-        for name, of in runs.items():
-            rows.append({"model": model, "programs": name, "runs": of})
+        for name, measured in runs.items():
+            rows.append({"model": model, "programs": name, "runs": measured})
             print(
-                f"{model:14} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'python_s'):7.2f}s "
-                f"{median(of, 'compiler_s'):8.2f}s {of[0]['functions']:10}",
+                f"{model:14} {name:9} {median(measured, 'wall_s'):7.2f}s {median(measured, 'python_s'):7.2f}s "
+                f"{median(measured, 'compiler_s'):8.2f}s {measured[0]['functions']:10}",
                 flush=True,
             )
     return rows

@@ -59,7 +59,7 @@ PROGRAMS = ("ft", "xla", "torchscript")
 
 
 def is_left(kernel):
-    """Whether a fallback kernel is a part of what could be rows."""
+    """Returns true if a fallback kernel is a part of an operator that could be rows."""
     inner = inner_operations(kernel["operator"])
     is_row = (
         kernel["operator"].startswith(("linalg.reduce", "linalg.softmax"))
@@ -100,7 +100,7 @@ def explain(exported, device, sizes, paths, options):
 
 
 class Store:
-    """What was explained, by the words that tell it, in a file that outlives the process."""
+    """Explanations by the words of their command, in a file that outlives the process."""
 
     def __init__(self, path):
         self.path, self.entries = path, {}
@@ -266,7 +266,7 @@ def main():
     if options.types is None and set(options.models) - {name for name, _ in CASES}:
         parser.error("--types: expected for models that have no types of their own")
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
 
     import ftuner
 

@@ -13,9 +13,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator: what it is, its extents, and how often it occurs.
+    """An operator: its kind, its extents, and how often it occurs.
 
-    what: `product`, `attention`, an operator of memory_rows, `strided` for elements of operands that do not lie alike, or
+    kind: `product`, `attention`, an operator of memory_rows, `strided` for elements of operands that do not lie alike, or
         `nothing`.
 
     extents: of a product batch, M, N and K; of fused attention heads of all sequences, tokens of a sequence, and elements of a
@@ -24,7 +24,7 @@ class Operator:
     """
 
     name: str
-    what: str
+    kind: str
     extents: tuple[int, ...]
     times: int = 1
     measured_us: float = math.nan
@@ -52,25 +52,25 @@ class Latency:
         from ftuner.latency import vendor
 
         times = np.zeros(len(operators))
-        products = [i for i, operator in enumerate(operators) if operator.what == "product"]
+        products = [i for i, operator in enumerate(operators) if operator.kind == "product"]
         times[products] = vendor.predict(
             self.device, self.dtype, [operators[i].extents for i in products], "2023"
         )
         for i, operator in enumerate(operators):
-            if operator.what == "attention":
+            if operator.kind == "attention":
                 (times[i],) = self.attention.times(
                     self.found, *(np.array([extent], float) for extent in operator.extents)
                 )
-            elif operator.what not in ("product", "nothing"):
+            elif operator.kind not in ("product", "nothing"):
                 times[i] = self.memory(operator)
         return times
 
     def seconds(self, operators):
-        """Of these times those of second kernels, which sum the slices of products."""
+        """The part of these times in second kernels, which sum the slices of products."""
         from ftuner.latency import vendor
 
         seconds = np.zeros(len(operators))
-        products = [i for i, operator in enumerate(operators) if operator.what == "product"]
+        products = [i for i, operator in enumerate(operators) if operator.kind == "product"]
         seconds[products] = vendor.second_kernels(
             self.device, self.dtype, [operators[i].extents for i in products], "2023"
         )
@@ -81,11 +81,15 @@ class Latency:
         from ftuner.latency.model import model
 
         sizes = tuple(np.array([extent], float) for extent in operator.extents)
-        on = (np.array([float(self.element_bytes)]), [self.found.figures], np.zeros(1, np.int64))
-        if operator.what == "strided":
-            launches = memory_rows.strided_launches_of(*sizes, *on)
+        device = (
+            np.array([float(self.element_bytes)]),
+            [self.found.figures],
+            np.zeros(1, np.int64),
+        )
+        if operator.kind == "strided":
+            launches = memory_rows.strided_launches_of(*sizes, *device)
         else:
-            launches = memory_rows.launches_of(operator.what, "2023", sizes, *on)
+            launches = memory_rows.launches_of(operator.kind, "2023", sizes, *device)
         return model().predict(launches, self.found.constants)[0]
 
 
@@ -111,7 +115,7 @@ def replayed(durations, gap=0.0, interval=0.0):
 
 
 def launch_interval(durations, measured, gap=0.0):
-    """The host's launch interval at which the replay takes as long as measured; 0 where the kernels alone take longer."""
+    """The host's launch interval at which the replay takes as long as measured; 0 if the kernels take longer."""
     low, high = 0.0, measured
     if replayed(durations, gap) >= measured:
         return 0.0

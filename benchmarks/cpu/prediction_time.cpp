@@ -1,4 +1,4 @@
-//===- prediction_time.cpp - What a prediction costs ----------------------===//
+//===- prediction_time.cpp - Time of a prediction -------------------------===//
 //
 // Built and run by prediction_time.py. For Dense (M, 2304, 768), M = 1…128 and
 // M = 16…2048, prints for each cost model, in microseconds:

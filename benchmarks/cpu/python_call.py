@@ -156,13 +156,13 @@ def measure_launches(rounds: int, keeps: bool) -> dict[str, dict[str, float]]:
             "ratio": 1.0,
         }
     }
-    for name, what in (
+    for name, label in (
         ("package, out=", "call of the package, out="),
         ("package", "call of the package"),
         ("inductor", "call in a graph"),
         ("eager", "call in a graph, host eager"),
     ):
-        figures[what] = {
+        figures[label] = {
             "microseconds": round(statistics.median(times[name]), 2),
             "ratio": round(statistics.median(a / b for a, b in zip(times[name], units)), 2),
         }

@@ -41,11 +41,11 @@ PRODUCTS = {
 
 def judged_sizes(rows):
     numbers = [int(word) for word in rows.split() if word.isdigit()]
-    least, most, step = (numbers + [1])[:3]
-    powers = [2**exponent + by for exponent in range(13) for by in (-1, 0, 1)]
+    low, high, step = (numbers + [1])[:3]
+    powers = [2**exponent + offset for exponent in range(13) for offset in (-1, 0, 1)]
     draw = random.Random(1)
-    sizes = powers + list(range(64, most + 1, 64)) + [draw.randint(least, most) for _ in range(200)]
-    return sorted({size for size in sizes if least <= size <= most and (size - least) % step == 0})
+    sizes = powers + list(range(64, high + 1, 64)) + [draw.randint(low, high) for _ in range(200)]
+    return sorted({size for size in sizes if low <= size <= high and (size - low) % step == 0})
 
 
 def compile_seconds(translate, path, flags, folder, runs):

@@ -61,11 +61,11 @@ import numpy as np
 
 #: Cards of the tables, and the devices that describe them.
 CARDS = {"v100": "v100-pcie", "p100": "p100-pcie", "a100": "a100-pcie"}
-#: Of bert_encoder, whose A100 is an SXM card of 40 GB.
+#: Cards of bert_encoder, whose A100 is an SXM card of 40 GB.
 ENCODER_CARDS = {"a100": "a100", "t4": "t4"}
 PRODUCTS = re.compile(r"(query|key|value|dense|_proj|fc\d|lm_head|classifier)$")
 NORMS = re.compile(r"(LayerNorm|layer_norm|ln_\d|ln_f)$")
-#: Does nothing without training; its row is the time of the host alone.
+#: Operators that do nothing without training; their rows are only the host's time.
 NOTHING = re.compile(r"drop$")
 PARTS = ("operators", "encoder", "compiled")
 #: Tasks of data sets that a trained predictor's times are taken of.
@@ -79,13 +79,13 @@ OFFSETS = {"v100": 18.6, "p100": 20.8, "a100": 26.7}
 #: Elementwise operators by the tensors that they move, where all lie alike.
 IN_ORDER = {"add": 3, "relu": 2, "gelu": 2}
 #: Bytes and bounds of columns of the table of softmax.
-LEAST_SOFTMAX, COLUMNS = 1e8, (1024, 1536, 2048, 4096)
-#: Of attention_encoder.
+MIN_SOFTMAX, COLUMNS = 1e8, (1024, 1536, 2048, 4096)
+#: The card of attention_encoder.
 ATTENTION_CARD = "h100"
 
 
 def is_streamed(shape, output, l2_bytes, size=4):
-    """Whether an operand's elements come from DRAM for each element of the output of an elementwise operator.
+    """Returns true if an elementwise operator reads an operand from DRAM for each element of its output.
 
     One that repeats along a dimension is read again after the elements inside that, of it, of another operand and of the
     output, have passed; where these exceed what L2 holds it has been replaced.
@@ -96,7 +96,10 @@ def is_streamed(shape, output, l2_bytes, size=4):
 
 
 def elementwise_of(name, output, inputs, l2_bytes):
-    """What an elementwise operator, a copy or a look-up is: operands that repeat, beside scalars, are read by single elements."""
+    """Kind of an elementwise operator, a copy or a look-up.
+
+    Operands that repeat, except for scalars, are read by single elements.
+    """
     if name == "contiguous":
         # Permuted heads have four dimensions; results of products, with three, are contiguous.
         return "strided" if len(output) > 3 else "nothing"
@@ -120,12 +123,12 @@ def operator_of(row, l2_bytes=math.inf):
 
     shapes = ["x".join(map(str, shape)) for shape in (output, *inputs)]
 
-    def make(what, *extents):
-        called = what if what in ("softmax", "layernorm") else name.rsplit(".", 1)[-1]
-        if what == "product":
+    def make(kind, *extents):
+        called = kind if kind in ("softmax", "layernorm") else name.rsplit(".", 1)[-1]
+        if kind == "product":
             called = "bmm" if name in ("matmul", "bmm") else "linear"
         return Operator(
-            name, what, extents, times, measured, f"{called} {shapes[0]} of {'; '.join(shapes[1:])}"
+            name, kind, extents, times, measured, f"{called} {shapes[0]} of {'; '.join(shapes[1:])}"
         )
 
     if name == "addmm":
@@ -149,11 +152,11 @@ def operator_of(row, l2_bytes=math.inf):
 
 def kind_of(operator):
     """For the table of errors by kind."""
-    if operator.what == "product":
+    if operator.kind == "product":
         return "batched products" if operator.extents[0] > 1 else "linear"
     return (
-        operator.what
-        if operator.what in ("softmax", "layernorm", "strided", "nothing")
+        operator.kind
+        if operator.kind in ("softmax", "layernorm", "strided", "nothing")
         else "elementwise"
     )
 
@@ -178,7 +181,7 @@ class Learned:
         for row, time in enumerate(trained.predict(data)):
             self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
 
-    def of(self, model, latency):
+    def predictor_for(self, model, latency):
         """The predictor of one model on the device of another predictor."""
 
         def times(operators):
@@ -196,17 +199,17 @@ def table_of_softmax(options, report):
     ratios = {}
     for row in read_rows(options.data / "memory_ops_f32.csv.gz"):
         rows, columns, card = int(row["rows"]), int(row["cols"]), row["device"]
-        if row["op"] != "softmax" or card not in CARDS or 8 * rows * columns < LEAST_SOFTMAX:
+        if row["op"] != "softmax" or card not in CARDS or 8 * rows * columns < MIN_SOFTMAX:
             continue
         took = float(row["latency_us"])
         time = latency[card].memory(Operator("softmax", "softmax", (rows, columns))) + OFFSETS[card]
-        most = next((most for most in COLUMNS if columns <= most), None)
-        if most is not None:
-            ratios.setdefault((card, most), []).append(
+        limit = next((limit for limit in COLUMNS if columns <= limit), None)
+        if limit is not None:
+            ratios.setdefault((card, limit), []).append(
                 (time / took, 8e-3 * rows * columns / (took - OFFSETS[card]))
             )
     report.line(
-        f"\nSoftmax of memory_ops_f32 from {LEAST_SOFTMAX / 1e9:g} GB on: predicted with the offset of the host over "
+        f"\nSoftmax of memory_ops_f32 from {MIN_SOFTMAX / 1e9:g} GB on: predicted with the offset of the host over "
         "measured, geometric mean; median of the GB/s measured without it"
     )
     report.table(
@@ -214,12 +217,12 @@ def table_of_softmax(options, report):
         [
             [
                 card,
-                most,
-                len(of),
-                error(math.exp(sum(math.log(ratio) for ratio, _ in of) / len(of)), 1),
-                f"{np.median([speed for _, speed in of]):.0f}",
+                limit,
+                len(pairs),
+                error(math.exp(sum(math.log(ratio) for ratio, _ in pairs) / len(pairs)), 1),
+                f"{np.median([speed for _, speed in pairs]):.0f}",
             ]
-            for (card, most), of in sorted(ratios.items())
+            for (card, limit), pairs in sorted(ratios.items())
         ],
     )
 
@@ -243,7 +246,7 @@ def operators_part(options, report):
         measured = sum(operator.times * operator.measured_us for operator in operators)
         is_consistent = abs(measured / end - 1) <= options.consistent
         cells, errors = [], []
-        for predictor in [latency, *([learned.of(key[1], latency)] if learned else [])]:
+        for predictor in [latency, *([learned.predictor_for(key[1], latency)] if learned else [])]:
             times = predictor.times(operators)
             if predictor.name not in names:
                 names.append(predictor.name)
@@ -260,8 +263,8 @@ def operators_part(options, report):
         times = latency.times(operators)
         alike = latency.times(
             [
-                dataclasses.replace(operator, what="relu")
-                if operator.what == "strided"
+                dataclasses.replace(operator, kind="relu")
+                if operator.kind == "strided"
                 else operator
                 for operator in operators
             ]
@@ -270,14 +273,14 @@ def operators_part(options, report):
             in_order.append((key[0], replayed(kernels_of(operators, alike)) / end - 1))
         for operator, time, other in zip(operators, times, alike):
             took = operator.measured_us
-            if operator.what == "strided":
+            if operator.kind == "strided":
                 strided.append(
                     (
                         is_consistent,
                         *(math.log((one + OFFSETS[key[0]]) / took) for one in (time, other)),
                     )
                 )
-            if operator.what == "softmax":
+            if operator.kind == "softmax":
                 size = 8 * math.prod(operator.extents) / 1e9
                 softmax.append(
                     [
@@ -288,8 +291,8 @@ def operators_part(options, report):
                         error(time, took),
                     ]
                 )
-            if operator.what in IN_ORDER and took >= 1000:
-                moved = 4 * IN_ORDER[operator.what] * math.prod(operator.extents) / 1e3
+            if operator.kind in IN_ORDER and took >= 1000:
+                moved = 4 * IN_ORDER[operator.kind] * math.prod(operator.extents) / 1e3
                 bandwidths.setdefault(key[0], []).append((moved / took, moved / time))
         row = [*key, f"{end / 1000:,.1f}", error(measured, end), *cells]
         (consistent if is_consistent else apart).append((row, [measured / end - 1, *errors]))
@@ -309,12 +312,12 @@ def operators_part(options, report):
         [
             [
                 card,
-                len(of),
-                *(mean([errors[i] for errors in of]) for i in range(len(header) - 5)),
+                len(rows),
+                *(mean([errors[i] for errors in rows]) for i in range(len(header) - 5)),
                 mean([value for one, value in in_order if card in (one, "all")]),
             ]
             for card in [*CARDS, "all"]
-            for of in [[errors for row, errors in consistent if card in (row[0], "all")]]
+            for rows in [[errors for row, errors in consistent if card in (row[0], "all")]]
         ],
     )
     report.line(f"\nApart: measured operators are off by more than {options.consistent:.0%}")
@@ -339,8 +342,8 @@ def operators_part(options, report):
     report.table(
         ["models", "rows", "single elements", "in their order"],
         [
-            [name, len(of), *(mean([values[i] for values in of]) for i in (1, 2))]
-            for name, of in (
+            [name, len(rows), *(mean([values[i] for values in rows]) for i in (1, 2))]
+            for name, rows in (
                 ("all", strided),
                 ("not apart", [values for values in strided if values[0]]),
             )
@@ -350,8 +353,8 @@ def operators_part(options, report):
     report.table(
         ["card", "operators", "measured", "predicted"],
         [
-            [card, len(of), *(f"{min(values):.0f} to {max(values):.0f}" for values in zip(*of))]
-            for card, of in bandwidths.items()
+            [card, len(rows), *(f"{min(values):.0f} to {max(values):.0f}" for values in zip(*rows))]
+            for card, rows in bandwidths.items()
         ],
     )
     report.line("\nSoftmax: predicted over measured")
@@ -371,10 +374,10 @@ def fitted_attention(options, report):
     from ftuner.latency import vendor
 
     measured_on = vendor.device_of(descriptions.resolve(ATTENTION_CARD).text)
-    attention, count, off = fused_attention.fit(options.data, measured_on)
+    attention, count, mean_error = fused_attention.fit(options.data, measured_on)
     report.line(
         f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
-        f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}"
+        f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {mean_error:.1%}"
     )
     ratios = fused_attention.spread(options.data)
     report.line(
@@ -382,7 +385,7 @@ def fitted_attention(options, report):
         f"the median, {np.percentile(ratios, 90):.2f} in 9 of 10 at most, and {ratios.max():.2f} at most"
     )
     for kernel in ("flash_attention", "vllm_flash_attn", "trtllm"):
-        checked, off, ratio = fused_attention.check(
+        checked, mean_error, ratio = fused_attention.check(
             attention,
             options.data,
             vendor.device_of(descriptions.resolve("a100-80gb").text),
@@ -390,7 +393,7 @@ def fitted_attention(options, report):
             kernel,
         )
         report.line(
-            f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {off:.1%}, "
+            f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {mean_error:.1%}, "
             f"predicted over measured {ratio:.2f}"
         )
     return attention
@@ -399,7 +402,7 @@ def fitted_attention(options, report):
 def encoder_cases(data):
     """Milliseconds of bert_encoder by card, type and implementation, and by batch and tokens.
 
-    An implementation of several frameworks, each with a host of its own, is one for each.
+    An implementation in several frameworks, each with its own host, counts once for each.
     """
     rows = [
         row
@@ -414,8 +417,8 @@ def encoder_cases(data):
     for row in rows:
         name = row["implementation"]
         column = f"{name}, {row['framework']}" if len(frameworks[name]) > 1 else name
-        of = cases.setdefault((row["device"], row["dtype"], name, column), {})
-        of[int(row["batch"]), int(row["seq"])] = float(row["latency_ms"])
+        times = cases.setdefault((row["device"], row["dtype"], name, column), {})
+        times[int(row["batch"]), int(row["seq"])] = float(row["latency_ms"])
     return cases
 
 
@@ -435,22 +438,22 @@ def encoder_part(options, report):
         for sizes, layer in layers.items():
             times = predictor.times(layer)
             of_attention = sum(
-                time for operator, time in zip(layer, times) if operator.what == "attention"
+                time for operator, time in zip(layer, times) if operator.kind == "attention"
             )
             if of_attention:
                 shares.setdefault(sizes[1], []).append(of_attention / sum(times))
-        least = min(measured, key=math.prod)
-        interval = launch_interval(kernels[least], 1000 * measured[least], gap)
-        alone = {sizes: replayed(kernels[sizes], gap) / 1000 for sizes in measured}
-        ahead = max(0.0, measured[least] - alone[least])
+        smallest = min(measured, key=math.prod)
+        interval = launch_interval(kernels[smallest], 1000 * measured[smallest], gap)
+        kernels_only = {sizes: replayed(kernels[sizes], gap) / 1000 for sizes in measured}
+        ahead = max(0.0, measured[smallest] - kernels_only[smallest])
         intervals.append(
             [
                 card,
                 dtype,
                 column,
-                len(layers[least]),
-                len(kernels[least]) // encoder_layers.LAYERS,
-                f"{measured[least]:.2f}",
+                len(layers[smallest]),
+                len(kernels[smallest]) // encoder_layers.LAYERS,
+                f"{measured[smallest]:.2f}",
                 f"{interval:.1f}",
                 f"{ahead:.2f}",
             ]
@@ -460,32 +463,33 @@ def encoder_part(options, report):
             is_of_host = len(kernels[sizes]) * interval / 1000 > HOST_SHARE * total
             says = (
                 "fitted"
-                if sizes == least
+                if sizes == smallest
                 else f"{error(total, time)}{', host' if is_of_host else ''}"
             )
             rows.setdefault((card, dtype, *sizes), {})[column] = (
-                f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({says})"
+                f"{time:.2f}: {kernels_only[sizes]:.2f}, {total:.2f} ({says})"
             )
-            if sizes == least:
+            if sizes == smallest:
                 continue
-            of = errors.setdefault((card, dtype), {})
-            for which in ("all", *(() if is_of_host else ("kernels",))):
-                of.setdefault((column, which), []).append(total / time - 1)
-                of.setdefault((f"{column}, host ahead", which), []).append(
-                    (alone[sizes] + ahead) / time - 1
+            errors_by_column = errors.setdefault((card, dtype), {})
+            for selection in ("all", *(() if is_of_host else ("kernels",))):
+                errors_by_column.setdefault((column, selection), []).append(total / time - 1)
+                errors_by_column.setdefault((f"{column}, host ahead", selection), []).append(
+                    (kernels_only[sizes] + ahead) / time - 1
                 )
     names = [
         *dict.fromkeys(
             column
             for name in encoder_layers.IMPLEMENTATIONS
-            for (_, _, of, column) in sorted(cases)
-            if of == name
+            for (_, _, implementation, column) in sorted(cases)
+            if implementation == name
         )
     ]
     report.line(
         "Predicted share of fused attention in the kernels of a layer, by tokens of a sequence: "
         + ", ".join(
-            f"{tokens}: {min(of):.1%} to {max(of):.1%}" for tokens, of in sorted(shares.items())
+            f"{tokens}: {min(values):.1%} to {max(values):.1%}"
+            for tokens, values in sorted(shares.items())
         )
     )
     report.line(
@@ -503,10 +507,13 @@ def encoder_part(options, report):
     )
     report.table(
         ["card", "type", "batch", "T", *names],
-        [[*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())],
+        [
+            [*key, *(by_column.get(name, "–") for name in names)]
+            for key, by_column in sorted(rows.items())
+        ],
     )
     ahead = f"{AHEAD}, host ahead"
-    for which, where in (
+    for selection, where in (
         ("all", "all rows but those that the host's interval was fitted to"),
         ("kernels", "of these, rows whose time is not the host's"),
     ):
@@ -516,17 +523,19 @@ def encoder_part(options, report):
             [
                 [
                     *key,
-                    *(mean(of.get((name, which), [])) for name in names),
-                    mean([value for name in names for value in of.get((name, which), [])]),
-                    mean(of.get((ahead, which), [])),
+                    *(mean(by_column.get((name, selection), [])) for name in names),
+                    mean(
+                        [value for name in names for value in by_column.get((name, selection), [])]
+                    ),
+                    mean(by_column.get((ahead, selection), [])),
                 ]
-                for key, of in sorted(errors.items())
+                for key, by_column in sorted(errors.items())
             ],
         )
     return [
         sum(map(abs, judged)) / len(judged)
-        for of in errors.values()
-        for judged in [[value for name in names for value in of.get((name, "all"), [])]]
+        for by_column in errors.values()
+        for judged in [[value for name in names for value in by_column.get((name, "all"), [])]]
     ]
 
 
@@ -535,7 +544,7 @@ def compiled_part(options, report):
     import full_models
     from ftuner.describe import prediction
 
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     published = {}
     for row in read_rows(options.data / "ftuner_paper" / "end_to_end_v100.csv"):
         published.setdefault((row["model"], int(row["batch"])), []).append(row)

@@ -1,4 +1,4 @@
-"""What the benchmarks of this folder share: Markdown that says when, and of which commit, it was made."""
+"""Reports of the benchmarks of this folder: Markdown that states its date and its commit."""
 
 import datetime
 import pathlib
@@ -6,7 +6,7 @@ import subprocess
 
 
 def commit() -> str:
-    """Of the checkout, short; "no commit" outside of one."""
+    """The short hash of the checkout's commit; "no commit" outside of a checkout."""
     command = ["git", "rev-parse", "--short", "HEAD"]
     found = subprocess.run(
         command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parent
@@ -15,7 +15,7 @@ def commit() -> str:
 
 
 def stamp() -> str:
-    """Of predictions: the date and the commit."""
+    """The date and the commit of predictions."""
     return f"{datetime.date.today()}, {commit()}: predicted times, no GPU"
 
 
@@ -30,7 +30,7 @@ def table(header, rows) -> list[str]:
 
 
 class Report:
-    """What is printed, and written in the end."""
+    """A text that is printed, and written to a file in the end."""
 
     def __init__(self) -> None:
         self.text = ""

@@ -90,7 +90,7 @@ def with_ranges(text, ranges):
 
 
 def list_of(sizes):
-    """The range that has these sizes alone; others weigh next to nothing."""
+    """The range in which only these sizes count; others weigh next to nothing."""
     weights = ", ".join(f"{size} : 1.0" for size in sizes)
     step = math.gcd(*(size - sizes[0] for size in sizes))
     return f"{sizes[0]} to {sizes[-1]} step {step} weights [{weights}]"
@@ -161,12 +161,12 @@ class Runs:
         self.options, self.state = options, plans.State(options.state)
         self.device_facts = {}
 
-    def get(self, what, key, make):
-        """What is known under a key, or is made now."""
+    def get(self, title, key, make):
+        """Returns the result under a key, which is made now if it is not known."""
         key = hashlib.sha256(repr(key).encode()).hexdigest()
         found = self.state.find(key)
         if found is None:
-            print(what, file=sys.stderr, flush=True)
+            print(title, file=sys.stderr, flush=True)
             found = make()
             self.state.add(key, found)
         return found
@@ -195,8 +195,8 @@ class Runs:
             sys.exit(done.stderr)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def plan(self, what, text, shapes, strategy, device, to_ptx=False):
-        """What a strategy chooses for the shapes of a module.
+    def plan(self, title, text, shapes, strategy, device, to_ptx=False):
+        """The plan of a strategy for the shapes of a module.
 
         seconds: CPU seconds of planning, and with `to_ptx` from linalg to PTX; programs: how many were measured, by a
         stand-in; plans and kernels: how many; ptx_bytes, with `to_ptx`; times: by judge, µs of a call at each shape.
@@ -255,7 +255,7 @@ class Runs:
                 data = json.loads(pathlib.Path(report).read_text())
             return result | self.judged(data, self.facts(device))
 
-        return self.get(f"{device}, {what}: {strategy}", key, make)
+        return self.get(f"{device}, {title}: {strategy}", key, make)
 
     @staticmethod
     def judged(data, facts):
@@ -290,7 +290,7 @@ def ratios(times):
     """By row: geometric mean over the shapes of its time over the least of all rows."""
     best = [min(column) for column in zip(*times.values())]
     return {
-        name: math.exp(sum(math.log(t / least) for t, least in zip(row, best)) / len(best))
+        name: math.exp(sum(math.log(t / best_time) for t, best_time in zip(row, best)) / len(best))
         for name, row in times.items()
     }
 
@@ -653,7 +653,7 @@ def main():
     options.devices = {name: options.device or device for name, device in DEVICES.items()}
     pyplot = workloads.load_pyplot(options.figure) if options.figure else None
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(options.bin_dir).parent))
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     rows = run(options, Runs(options))
     text = (
         f"{reports.stamp()}; `dietcode` has "

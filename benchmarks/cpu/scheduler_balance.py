@@ -20,7 +20,7 @@ import tempfile
 import workloads
 from search_table import explain
 
-LEAST_IMBALANCE = 1.1
+MIN_IMBALANCE = 1.1
 CASES = {
     f"Dense, {label}": functools.partial(workloads.write, rows=rows)
     for label, rows in workloads.RANGES.items()
@@ -37,7 +37,7 @@ def cell(shapes):
     for shape in shapes:
         program = shape["program"]
         factor = program["predicted_figures"]["scheduler_imbalance"]
-        if factor <= LEAST_IMBALANCE:
+        if factor <= MIN_IMBALANCE:
             continue
         uneven += 1
         share = next(

@@ -24,7 +24,7 @@ using namespace ftuner;
 
 namespace {
 
-constexpr int64_t kMostRows = 16;
+constexpr int64_t kMaxRows = 16;
 
 struct Best {
   double microseconds = std::numeric_limits<double>::infinity();
@@ -38,9 +38,9 @@ public:
   }
 
   void run() {
-    int64_t most = problem.device.maxThreadsPerBlock;
-    for (int64_t m = 1; m <= most; ++m)
-      for (int64_t n = 1; m * n <= most; ++n)
+    int64_t maxThreads = problem.device.maxThreadsPerBlock;
+    for (int64_t m = 1; m <= maxThreads; ++m)
+      for (int64_t n = 1; m * n <= maxThreads; ++n)
         if (m * n % 32 == 0)
           visitThreads(m, n);
   }
@@ -71,7 +71,7 @@ void Walk::visitThreads(int64_t m, int64_t n) {
   schedule.threadsN = n;
   bool isAligned = reachableAlignment(problem.workload) >= widestAccessBytes;
   schedule.vectorWidth = isAligned ? 4 : 1;
-  for (int64_t rows = 1; rows <= kMostRows; ++rows)
+  for (int64_t rows = 1; rows <= kMaxRows; ++rows)
     for (int64_t columns : {1, 2, 4, 8})
       for (int64_t depth : {8, 16, 24, 32})
         for (int64_t stages : {2, 3, 4}) {
@@ -134,14 +134,14 @@ int main(int argc, char **argv) {
   SearchOptions options;
   options.cost.calibration = kernelCalibration(*device);
   std::vector<Shape> shapes;
-  int64_t mostRows = 1;
+  int64_t maxRows = 1;
   for (int i = 2; i < argc; ++i) {
     int64_t rows = std::max(1, std::atoi(argv[i]));
     shapes.push_back({rows, 2304, 768});
-    mostRows = std::max(mostRows, rows);
+    maxRows = std::max(maxRows, rows);
   }
   Workload workload = Workload::matmul(
-      SizeRange{1, mostRows, 1}, SizeRange::fixed(2304), SizeRange::fixed(768));
+      SizeRange{1, maxRows, 1}, SizeRange::fixed(2304), SizeRange::fixed(768));
   SearchProblem problem{workload, *device, codegenModels(),
                         *findCostModel("latency"), options};
   Walk walk(problem, shapes);

@@ -21,7 +21,7 @@ import sys
 
 import workloads
 
-# Those of the paper's figure 14, T and 16·T.
+# Ranges of the paper's figure 14, T and 16·T.
 ROWS = (5, 24, 43, 62, 81, 100, 119, 128, 384, 688, 992, 1296, 1600, 1904, 2048)
 
 

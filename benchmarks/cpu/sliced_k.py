@@ -51,19 +51,19 @@ def main():
             times = times_of(product)
             path = write_module(folder, *PRODUCTS[product])
             rows = [count for count in ROWS if count in times]
-            without, sliced = (
+            unsliced, sliced = (
                 explain(options.bin_dir, path, [f"--device={options.device}", *flags], rows)
                 for flags in (["--sliced-k=false"], [])
             )
             ratios, errors = [], []
-            for count, old, new in zip(rows, without["shapes"], sliced["shapes"]):
-                ours, library = times[count]
+            for count, old, new in zip(rows, unsliced["shapes"], sliced["shapes"]):
+                ftuner_us, library = times[count]
                 before, after = (shape["program"]["predicted_us"] for shape in (old, new))
                 slices = new["program"]["schedule"]["threads_k"]
                 ratios.append(library / after)
-                errors.append(abs(before / ours - 1))
+                errors.append(abs(before / ftuner_us - 1))
                 lines.append(
-                    f"| {product} | {count} | {before:.2f} | {ours:.2f} | {after:.2f} | {slices} | {library:.2f} | "
+                    f"| {product} | {count} | {before:.2f} | {ftuner_us:.2f} | {after:.2f} | {slices} | {library:.2f} | "
                     f"{library / after:.2f} |"
                 )
             summaries.append(

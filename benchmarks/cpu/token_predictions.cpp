@@ -23,10 +23,10 @@
 
 using namespace ftuner;
 
-static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth,
+static Workload productOf(int64_t maxRows, int64_t columns, int64_t depth,
                           bool isPacked) {
   Workload workload = Workload::matmul(
-      SizeRange{1, mostRows, 1}, SizeRange::fixed(columns),
+      SizeRange{1, maxRows, 1}, SizeRange::fixed(columns),
       SizeRange::fixed(depth), /*transposeLhs=*/false, /*transposeRhs=*/true);
   for (Operand &operand : workload.operands) {
     operand.elementType = ElementType::F16;

@@ -52,7 +52,7 @@ def main():
     for device in options.devices.split(","):
         for label, text in workloads.RANGES.items():
             path = workloads.write(os.path.join(folder, "dense.mlir"), text, epilogue="bias_gelu")
-            total, least, most, ptx = timed(
+            total, low, high, ptx = timed(
                 options.repeat,
                 [tool("ftuner-translate"), path, "--ftuner-to-ptx", f"--device={device}"],
             )
@@ -71,7 +71,7 @@ def main():
                 }
             )
             print(
-                f"{device:8} {label:9} {total:7.2f}s {f'({least:.2f} {most:.2f})':>15} {selection:9.2f}s {total - selection:5.2f}s {kernels:8}"
+                f"{device:8} {label:9} {total:7.2f}s {f'({low:.2f} {high:.2f})':>15} {selection:9.2f}s {total - selection:5.2f}s {kernels:8}"
             )
     path = os.path.join(workloads.ROOT, "examples", "dense.mlir")
     run = subprocess.run(

@@ -83,7 +83,7 @@ def layer(built, exported, batch, device, options):
             result, eager = (
                 float((f(*inputs) - exact).norm() / exact.norm()) for f in (function, module)
             )
-        # A NaN is no number below the limit.
+        # A NaN is not below the limit.
         if not result < WORST_RATIO * eager + 1e-7:
             raise ValueError(
                 f"at length {length} the error is {result:.1e}, that of PyTorch {eager:.1e}"
@@ -142,7 +142,7 @@ def run(options, report):
     """All rows; how many failed."""
     import full_models
 
-    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    warnings.simplefilter("ignore")  # Warnings of torch.export about versions to come.
     failures = 0
     for part, columns in (("whole", WHOLE), ("layer", LAYER)):
         if part in options.skip:

@@ -1,4 +1,4 @@
-"""What the benchmarks of this folder share: workloads of the paper as modules."""
+"""Workloads of the paper as modules, for the benchmarks of this folder."""
 
 import importlib.util
 import os

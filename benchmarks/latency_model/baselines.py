@@ -1,4 +1,4 @@
-"""What the latency model is compared with, on the same rows.
+"""Baselines that the latency model is compared with, on the same rows.
 
 SIA's sum (the paper's equations), roofline × waves, and gradient-boosted trees on the same
 facts. SIA has no unit, so for times it gets an offset and a scale; so does the roofline.

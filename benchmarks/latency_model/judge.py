@@ -206,11 +206,11 @@ def judge_vendor(
         time_of = rows.microseconds
         out["trees"] = v.errors(baselines.trees(features, time_of, v.train, every), v.test)
 
-        def without(index: int, q: np.ndarray) -> np.ndarray:
+        def trees_without(index: int, q: np.ndarray) -> np.ndarray:
             say(f"trees without {v.names[index]}")
             return baselines.trees(features, time_of, rows.is_fit & ~q, q)
 
-        out["trees, device left out"] = v.errors(v.only(without), rows.is_fit)
+        out["trees, device left out"] = v.errors(v.only(trees_without), rows.is_fit)
     return out, constants, found, predicted
 
 
@@ -385,8 +385,8 @@ def goals(out: dict[str, Any]) -> str:
     if vendor := out.get("vendor"):
         known = vendor["latency, own constants"]
         for name, value in known.items():
-            what = "known device" if name == "pooled" else name
-            lines.append([f"unseen shapes, {what}", "≤ 10 %", percent(value)])
+            device = "known device" if name == "pooled" else name
+            lines.append([f"unseen shapes, {device}", "≤ 10 %", percent(value)])
         for name, value in vendor["latency, device left out"].items():
             if name != "pooled":
                 lines.append([f"{name} left out", "≤ 12 %", percent(value)])

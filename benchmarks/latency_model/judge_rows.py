@@ -64,12 +64,12 @@ BEST = "stream_best_share"
 BEST_OVER_L2, BEST_ROWS = 8, 10
 GOALS = {"unseen": 0.12, "left": 0.20}
 # A cell with fewer rows says little.
-FEWEST = 20
+MIN_ROWS = 20
 # Devices with fewer rows get no calibration.
-FEWEST_CALIBRATED = 200
+MIN_CALIBRATED_ROWS = 200
 # Constants of a die that has rows serve its other calibrations, too.
 SAME_DIE = {"h200": "h100"}
-# What calibrations say of them, behind what they say of the others.
+# The origin of these constants in calibrations, after the origin of the others.
 ORIGIN = "; constants of memory-bound kernels from "
 ROWS = (
     "f32 kernels of PyTorch 2.1, by themselves and in models (NeuSight), and 16-bit ones of vLLM and PyTorch (vidur, "
@@ -79,7 +79,7 @@ ROWS = (
 
 
 def constants_of(source: str, found: Mapping[str, float], best: float = 1.0) -> dict[str, float]:
-    """The device's built-in constants, with those of memory-bound kernels as found.
+    """The device's built-in constants, with the found constants of memory-bound kernels.
 
     Without `best` nothing bounds the bandwidth, as in fits.
     """
@@ -117,10 +117,11 @@ class Judge:
         self.start = {**model().calibration("global"), **memory, BEST: 1.0}
         self.best = best_shares(self.rows)
 
-    def best_of(self, index: int, without: int | None = None) -> float:
-        """`BEST` of a device: its own, the greatest known where its rows are too short to tell, the median without rows."""
-        known = [share for other, share in self.best.items() if other != without]
-        if index != without and (self.rows.device == index).any():
+    def best_of(self, index: int, excluded: int | None = None) -> float:
+        """Returns `BEST` of a device: its own share, the maximum if its rows are too short to tell, the
+        median if it has no rows or is `excluded`."""
+        known = [share for other, share in self.best.items() if other != excluded]
+        if index != excluded and (self.rows.device == index).any():
             return self.best.get(index, max(known))
         return float(np.median(known))
 
@@ -154,7 +155,7 @@ class Judge:
             own = self.rows.device == index
             found = fit_global(self.rows[~own], self.start)
             constants = constants_of(
-                self.sources[index], found.constants, self.best_of(index, without=index)
+                self.sources[index], found.constants, self.best_of(index, excluded=index)
             )
             some = self.rows[own]
             offset = fit_timing(some, constants) if some.is_host.any() else 0.0
@@ -190,7 +191,7 @@ def goals(out: dict[str, Any]) -> str:
     for kind, text in (("unseen", "unseen sizes"), ("left", "device left out")):
         for device, cells in out[kind].items():
             worst = max(
-                (op for op in cells if op != "all" and cells[op][0] >= FEWEST),
+                (op for op in cells if op != "all" and cells[op][0] >= MIN_ROWS),
                 key=lambda op: cells[op][1],
                 default="all",
             )
@@ -202,7 +203,7 @@ def goals(out: dict[str, Any]) -> str:
                     f"{worst} {percent(cells[worst][1])}",
                 ]
             )
-    return table(["goal", "asked", "reached", f"worst operator of {FEWEST} rows or more"], lines)
+    return table(["goal", "asked", "reached", f"worst operator of {MIN_ROWS} rows or more"], lines)
 
 
 def cells_table(cells: dict[str, dict[str, Any]]) -> str:
@@ -221,8 +222,8 @@ def constants_table(out: dict[str, Any]) -> str:
     names = ["global", *out["constants"]]
     each = {"global": out["global"], **out["constants"]}
     lines = [
-        [name, *(f"{each[of][name]:.4g}" for of in names)]
-        for name in (*MEMORY, *MEMORY_SHARED, BEST)
+        [constant, *(f"{each[name][constant]:.4g}" for name in names)]
+        for constant in (*MEMORY, *MEMORY_SHARED, BEST)
     ]
     lines.append(
         [
@@ -254,7 +255,7 @@ def markdown(out: dict[str, Any]) -> str:
 
 
 def origin(data: Path) -> str:
-    """What calibrations say of the rows: from which files, by their hashes."""
+    """Returns the origin that calibrations state: the files of the rows, with their hashes."""
     files = [
         f"{name} (sha256 {hashlib.sha256((data / name).read_bytes()).hexdigest()[:16]})"
         for name in (*FILES, MODELS)
@@ -270,9 +271,11 @@ def write_calibrations(
     names = (*MEMORY, *MEMORY_SHARED)
     values = {"global": {**{n: found.constants[n] for n in names}, BEST: judge.best_of(-1)}}
     for index, name in judge.present:
-        if (judge.rows.device == index).sum() >= FEWEST_CALIBRATED:
+        if (judge.rows.device == index).sum() >= MIN_CALIBRATED_ROWS:
             values[name] = {n: own[index].constants[n] for n in (*names, BEST)}
-    values.update({to: values[of] for to, of in SAME_DIE.items() if of in values})
+    values.update(
+        {target: values[source] for target, source in SAME_DIE.items() if source in values}
+    )
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         new = values.get(content["name"], values["global"])
@@ -306,14 +309,14 @@ def read_rows(folder: Path, step: int = 1) -> MeasurementTable:
     if not found:
         raise Error(f"expected one of {', '.join(FILES)} in '{folder}'")
     devices = Devices(DATA_MAP)
-    # Launch floors are those of all rows.
+    # Launch floors follow from all rows.
     rows = read(found, devices)
     parts = [rows[::step]]
     if (folder / MODELS).is_file():
         parts.append(model_rows(folder / MODELS, devices))
     every = concatenate(parts)
     is_model = np.arange(len(every)) >= len(parts[0])
-    # A model's operators are too large to have launch floors of their own.
+    # A model's operators are too large for their own launch floors.
     floor = np.where(every.is_host, every.floor, 0.0)
     return dataclasses.replace(
         every,

@@ -50,12 +50,12 @@ GOALS = {
 }
 # The group of rows at each number of tokens (token_rows.ORIGINS).
 EVERY_M = "layer"
-# Of the figure: projections of Llama-2-7B (up), Qwen-72B's size and a short reduce axis.
+# Products of the figure: projections of Llama-2-7B (up), Qwen-72B's size and a short reduce axis.
 SHAPES = ((22016, 4096), (5120, 8192), (12288, 4096))
 
 
 def begin_of(name: str) -> dict[str, float]:
-    """The device's constants, with those of the tensor cores where fits start."""
+    """The device's constants, with the tensor cores' constants where fits start."""
     start = model().start()
     return {**model().default_calibration(name), **{n: start[n] for n in TENSOR}}
 
@@ -197,7 +197,7 @@ def refit(rows: MeasurementTable, begin: dict[str, float], free: Any) -> dict[st
 def with_launches(
     rows: MeasurementTable, field: str, keeps: Any, record: str
 ) -> MeasurementTable | None:
-    """The rows with those launches alone; None where a row has none of them left."""
+    """The rows with only those launches; None if a row is left without a launch."""
     if record == "grid":
         values = rows.launches.grids[:, model().grid_fields.index(field)]
     else:
@@ -238,7 +238,7 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
     names = judge.names
     lines = []
     columns = [f"{name}, {year}" for name, year, _ in judge.series]
-    for key, of, part, text in (
+    for key, goals, part, text in (
         ("unseen", "unseen", "", "unseen shapes, {}"),
         ("unseen", "every_m", " every_m", "unseen shapes, {}, at every number of rows"),
         ("unseen", "short", " short", f"unseen shapes, {{}}, below {SHORT:.0f} us"),
@@ -246,11 +246,11 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
     ):
         for name, year, _ in judge.series:
             found = out[key][f"{name}, {year}{part}"]
-            if np.isnan(found) or year not in GOALS[of]:
+            if np.isnan(found) or year not in GOALS[goals]:
                 continue
-            goal = GOALS[of].get(f"{year} {name}", GOALS[of][year])
-            what = text.format(f"{name}, {year}")
-            lines.append([what, f"≤ {percent(goal, 0)}", percent(found)])
+            goal = GOALS[goals].get(f"{year} {name}", GOALS[goals][year])
+            shapes = text.format(f"{name}, {year}")
+            lines.append([shapes, f"≤ {percent(goal, 0)}", percent(found)])
     text = [
         f"Made on {out['date']} from {len(judge.rows)} rows of {', '.join(out['files'])}"
         f"{', one row of each ' + str(out['step']) if out['step'] > 1 else ''}. "
@@ -268,12 +268,12 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
             "Mean error of rows of any time (geometric mean of predicted over measured).\n",
         ]
         rows = []
-        for of, cells in out[f"{key}_by_rows"].items():
+        for row_range, cells in out[f"{key}_by_rows"].items():
             shown = [
                 f"{percent(cells[name][1])} ({cells[name][2]:.2f})" if name in cells else "–"
                 for name in columns
             ]
-            rows.append([of, *shown])
+            rows.append([row_range, *shown])
         text.append(table(["M", *columns], rows))
     text += ["\n### Constants\n", "Fitted to all rows of the device.\n"]
     text.append(

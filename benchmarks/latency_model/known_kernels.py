@@ -60,7 +60,7 @@ def markdown() -> str:
     with open(ROWS, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             measured, predicted = float(row["tflops"]), teraflops_of(row)
-            ratio = measured / predicted  # Of times.
+            ratio = measured / predicted  # Ratio of times.
             errors.append(abs(ratio - 1))
             lines.append(
                 [

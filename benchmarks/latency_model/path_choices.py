@@ -1,4 +1,4 @@
-"""Which codegen path the search takes for f16 products over M, and what each would take: predictions.
+"""Codegen paths that the search takes for f16 products over M, and predicted times of each path.
 
     ninja -C build/release token_predictions
     python3 benchmarks/latency_model/path_choices.py --out OUT [--device h100] [--docs FILE.md]
@@ -29,7 +29,7 @@ from reports import put_into_docs, read_docs, table
 
 # Llama-2-7B's output, a wide one, and a short reduce axis.
 SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
-MOST = 4096
+MAX_ROWS = 4096
 # Paths, whether kernels may take TMA, whether weights are packed; the last one is the search's choice.
 MMA = ("simt,mma",)
 SETS = (
@@ -55,7 +55,7 @@ KINDS = (
 
 def sizes() -> list[int]:
     """16 sizes for each doubling, whole ones."""
-    return sorted({round(2 ** (i / 16)) for i in range(16 * 12 + 1)} | {MOST})
+    return sorted({round(2 ** (i / 16)) for i in range(16 * 12 + 1)} | {MAX_ROWS})
 
 
 def kind_of(family: str) -> str:
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
             speed = np.array([mma / us for mma, (us, _) in zip(of_mma, found)])
             axis.semilogx(rows, speed, lw=1, label=", ".join(some))
             means.append(float(np.exp(np.log(speed).mean())))
-        # Of the last set.
+        # The choice of the last set.
         kinds = [kind_of(family) for _, family in found]
         for number, kind in enumerate(KINDS):
             q = [i for i, one in enumerate(kinds) if one == kind]
@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> None:
     figure = folder / "path_choices.png"
     fig.savefig(figure, dpi=70)
     text = (
-        f"{options.device}, f16, predictions for {len(rows)} sizes from 1 to {MOST}, as many for each doubling: "
+        f"{options.device}, f16, predictions for {len(rows)} sizes from 1 to {MAX_ROWS}, as many for each doubling: "
         "speed beside mma.sync (geometric mean) with all paths, without tensor maps but with packed weights, and "
         "without either; with all paths the share of sizes by kind of kernel, and where each is.\n\n"
         + table(["N × K", "all paths", "packed, no TMA", "no TMA", *KINDS, "M"], lines)

@@ -71,8 +71,12 @@ def unseen_predictions_of(
     source: str,
     options: argparse.Namespace,
 ) -> dict[tuple[int, ...], Any]:
-    """The same, each fold of N and K by constants of the other folds of `fitted`, rows of the same
-    device, from where their fit begins."""
+    """Like `predictions_of`, but predicts each fold of N and K by constants of the other folds.
+
+    Args:
+        fitted: rows of the same device, which the constants are fitted to.
+        begin: constants that the fit begins with.
+    """
     found: dict[tuple[int, ...], Any] = {}
     for fold in sorted(set(rows.fold)):
         constants = fit_own(fitted[fitted.fold != fold], begin).constants
@@ -87,10 +91,13 @@ def unseen_predictions_of(
 def times_of(
     sizes: dict[tuple[int, int], set[int]], source: str, program: Path, arguments: Sequence[str]
 ) -> dict[tuple[int, ...], Any]:
-    """The same for sets of M by (N, K), with further arguments of the program. Each plan is for 1
-    to the most."""
+    """Runs the program for sets of M by (N, K), each planned for 1 to its maximum.
+
+    Args:
+        arguments: further arguments of the program.
+    """
     text = "".join(
-        f"{n} {k} {' '.join(map(str, sorted(of)))}\n" for (n, k), of in sorted(sizes.items())
+        f"{n} {k} {' '.join(map(str, sorted(rows)))}\n" for (n, k), rows in sorted(sizes.items())
     )
     command = [str(program), source, *arguments]
     run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
@@ -108,7 +115,11 @@ def geometric_mean(ratio: np.ndarray) -> float:
 
 
 def summary(ratio: np.ndarray, vendor: np.ndarray, judge_error: float) -> dict[str, float]:
-    """Of measured over predicted times; and of predicted times of the vendor over those."""
+    """Figures of the ratio of measured to predicted times.
+
+    Args:
+        vendor: predicted times of the vendor's library over predicted times.
+    """
     return {
         "rows": len(ratio),
         "mean": geometric_mean(ratio),
@@ -120,36 +131,36 @@ def summary(ratio: np.ndarray, vendor: np.ndarray, judge_error: float) -> dict[s
 
 
 def summaries(
-    judge: Judge, ours: np.ndarray, vendor: np.ndarray, errors: dict[str, float]
+    judge: Judge, planned: np.ndarray, vendor: np.ndarray, errors: dict[str, float]
 ) -> dict[str, Any]:
-    """By device and group of rows. `vendor`: predicted times, NaN where there are none."""
+    """Summaries by device and group of rows. `vendor`: predicted times, or NaN."""
     rows = judge.rows
     m, n = rows.extra["M"], rows.extra["N"]
     out: dict[str, Any] = {}
     for index, name in judge.present:
         own = rows.device == index
-        ratio = rows.microseconds / ours
+        ratio = rows.microseconds / planned
         sms = rows.launches.devices[index][0]
         full = np.ceil(m / WAVE_TILE) * np.ceil(n / WAVE_TILE) >= sms
         groups = {"all rows": own, "at least one wave": own & full, "less": own & ~full}
         for low, high in RANGES:
             groups[f"M {range_text(low, high)}"] = own & (m >= low) & (m <= high)
         out[name] = {
-            g: summary(ratio[q], vendor[q] / ours[q], errors[name])
+            g: summary(ratio[q], vendor[q] / planned[q], errors[name])
             for g, q in groups.items()
             if q.any()
         }
     return out
 
 
-def too_fast(judge: Judge, ours: np.ndarray) -> dict[str, dict[str, Any]]:
+def too_fast(judge: Judge, planned: np.ndarray) -> dict[str, dict[str, Any]]:
     """The best shares of the peak and the bandwidth, measured and predicted."""
     measured = best_shares(judge, judge.rows.microseconds)
-    predicted = best_shares(judge, ours)
+    predicted = best_shares(judge, planned)
     return {
         name: {
-            what: {"measured": measured[name][what], "predicted": predicted[name][what]}
-            for what in measured[name]
+            limit: {"measured": measured[name][limit], "predicted": predicted[name][limit]}
+            for limit in measured[name]
         }
         for _, name in judge.present
     }
@@ -178,17 +189,17 @@ def markdown(out: dict[str, Any]) -> str:
     text += ["\nThe best share of the rated peak and of the DRAM bandwidth:\n"]
     lines = []
     for name, shares in out["shares"].items():
-        for what, s in shares.items():
-            lines.append([name, what, percent(s["measured"]), percent(s["predicted"])])
+        for limit, s in shares.items():
+            lines.append([name, limit, percent(s["measured"]), percent(s["predicted"])])
     text.append(table(["device", "of", "measured, cuBLAS", "predicted, FTuner"], lines))
     return "\n".join(part.rstrip("\n") if part.startswith("|") else part for part in text) + "\n"
 
 
-def plot(judge: Judge, ours: np.ndarray, path: Path) -> None:
+def plot(judge: Judge, planned: np.ndarray, path: Path) -> None:
     size = len(judge.present)
     fig, axes = plt.subplots(1, size, figsize=(4.4 * size, 3.6))
     rows = judge.rows
-    m, ratio = rows.extra["M"], rows.microseconds / ours
+    m, ratio = rows.extra["M"], rows.microseconds / planned
     for (index, name), axis in zip(judge.present, np.atleast_1d(axes)):
         own = rows.device == index
         axis.semilogx(m[own], ratio[own], ".", ms=1.5, c=".6", rasterized=True)
@@ -232,7 +243,7 @@ def run(options: argparse.Namespace) -> int:
     vendor = judge.unseen() if options.unseen else np.full(len(every), np.nan)
     vendor, rows = vendor[chosen[of_chosen]], every[chosen[of_chosen]]
     judge.rows = rows
-    ours, families = np.empty(len(rows)), np.empty(len(rows), dtype=object)
+    planned, families = np.empty(len(rows)), np.empty(len(rows), dtype=object)
     for index, name in judge.present:
         say(f"plans for {name}")
         own = np.flatnonzero(rows.device == index)
@@ -244,12 +255,12 @@ def run(options: argparse.Namespace) -> int:
             found = predictions_of(rows[own], source, program, options.paths, None)
         for row in own:
             key = tuple(int(rows.extra[axis][row]) for axis in "NKM")
-            ours[row], families[row] = found[key]
+            planned[row], families[row] = found[key]
     out = {
         "date": reports.today(),
         "errors": {name: errors[name] for _, name in judge.present},
-        "summaries": summaries(judge, ours, vendor, errors),
-        "shares": too_fast(judge, ours),
+        "summaries": summaries(judge, planned, vendor, errors),
+        "shares": too_fast(judge, planned),
     }
     with open(report.folder / f"{options.name}.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -258,16 +269,16 @@ def run(options: argparse.Namespace) -> int:
         for row in range(len(rows)):
             sizes = [int(rows.extra[axis][row]) for axis in "MNK"]
             name = judge.names[rows.device[row]]
-            times = [rows.microseconds[row], vendor[row], ours[row]]
+            times = [rows.microseconds[row], vendor[row], planned[row]]
             writer.writerow([name, *sizes, *times, families[row]])
     figure = report.folder / f"token_{options.name}.png"
-    plot(judge, ours, figure)
+    plot(judge, planned, figure)
     report.write(out, markdown(out), [figure])
     wrong = [
-        f"{name}: {percent(s['predicted'])} of the {what} predicted, but at most "
+        f"{name}: {percent(s['predicted'])} of the {limit} predicted, but at most "
         f"{percent(s['measured'])} measured"
         for name, shares in out["shares"].items()
-        for what, s in shares.items()
+        for limit, s in shares.items()
         if s["predicted"] > s["measured"]
     ]
     for line in wrong:

@@ -36,7 +36,7 @@ from reports import ROOT, table
 LEFT_OUT = {"size": ("m", "n", "k"), "weight": ("n", "k")}
 ROWS = ROOT / "benchmarks" / "results" / "h200-2026-11-26-2" / "programs.csv.xz"
 #: Fewer rows say nothing.
-LEAST = 3
+MIN_ROWS = 3
 STEP = 64
 
 
@@ -128,10 +128,10 @@ def main() -> None:
             & (warpgroups == count)
             & (number["ping_pong"] == ping_pong)
         )
-        if own.sum() < LEAST:
+        if own.sum() < MIN_ROWS:
             continue
         ratio = np.log(measured[own] / predicted[own])
-        beyond = 1e3 * (measured[own] - predicted[own]) / (k / STEP)
+        excess = 1e3 * (measured[own] - predicted[own]) / (k / STEP)
         lines.append(
             [
                 str(k),
@@ -141,7 +141,7 @@ def main() -> None:
                 str(own.sum()),
                 f"{np.exp(ratio.mean()):.3f}",
                 f"{ratio.std():.3f}",
-                f"{np.median(beyond):.0f}",
+                f"{np.median(excess):.0f}",
             ]
         )
     print(

@@ -1,4 +1,4 @@
-"""What the scripts of this folder have in common: their options, and where their results go.
+"""Options that the scripts of this folder share, and the places of their results.
 
 Imported before `ftuner`, it finds the package and the built tools of this tree.
 """
@@ -36,7 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def parser(description: str | None, *names: str) -> argparse.ArgumentParser:
-    """That of a script, with these of OPTIONS."""
+    """Returns the parser of a script, with the named options of OPTIONS."""
     result = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -63,12 +63,12 @@ def table(header: list[str], lines: list[list[str]]) -> str:
 
 
 def marks(name: str) -> re.Pattern[str]:
-    """What a file has around the tables of a script."""
+    """Returns the pattern of the marks around the tables of a script in a file."""
     return re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
 
 
 def read_docs(docs: Path, name: str) -> str:
-    """The text of a file. Raises `Error` where it has no marks of this name."""
+    """The text of a file. Raises `Error` if it lacks the marks of this name."""
     try:
         text = docs.read_text(encoding="utf-8")
     except OSError as failure:
@@ -91,7 +91,7 @@ def put_into_docs(docs: Path, text: str, figures: Sequence[Path], name: str) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Where the results of a script go: FOLDER/NAME.json and NAME.md, and between the marks of a file."""
+    """Places of a script's results: FOLDER/NAME.json and NAME.md, and the part of a file between marks."""
 
     folder: Path
     name: str
@@ -100,8 +100,11 @@ class Report:
 
     @classmethod
     def opened(cls, options: argparse.Namespace, name: str, mark: str = "judge") -> Report:
-        """That of --out and --docs. What is wrong with them is told before minutes of work: raises
-        `Error` where the file has no marks, or the folder cannot be made."""
+        """Returns the report of --out and --docs.
+
+        Checks both before minutes of work: raises `Error` if the file has no marks, or if the
+        folder cannot be made.
+        """
         docs = Path(options.docs) if options.docs else None
         if docs:
             read_docs(docs, mark)
@@ -124,7 +127,7 @@ class Report:
 
 
 def exit_code(run: Callable[[argparse.Namespace], int | None], options: argparse.Namespace) -> int:
-    """Of a script: that of `run`, 0 where it has none, and 1 where it raises an error, which is printed."""
+    """Runs a script; returns its exit code: that of `run`, or 0. Prints an error and returns 1 for it."""
     try:
         return run(options) or 0
     except (Error, OSError) as failure:

@@ -41,7 +41,7 @@ LIBRARY = {
 }
 GOALS = {"bandwidth": 0.95, "library": 1.25, "t4 softmax": 1.1}
 # Rows of `add` with as many bytes, relatively, and rows at the top that are left out as outliers.
-NEAR, OUTLIERS = 0.2, 0.01
+SAME_SIZE, OUTLIERS = 0.2, 0.01
 # The longest rows of `add` on an H100 have 3.8 times its L2.
 ADD_OVER_L2 = 3
 COLUMNS = {"softmax": (768, 1024, 2048, 4096), "": (1024, 2048, 4096)}
@@ -59,8 +59,8 @@ def _generic(
 ) -> str:
     """One linalg.generic: operands are (value, type, map)."""
     iterators = '["parallel", "reduction"]' if out[2] == "#row" else '["parallel", "parallel"]'
-    element = [of.rstrip(">").split("x")[-1] for _, of, _ in (*ins, out)]
-    arguments = ", ".join(f"%{i}: {of}" for i, of in zip("abcdefg", element))
+    element = [type_.rstrip(">").split("x")[-1] for _, type_, _ in (*ins, out)]
+    arguments = ", ".join(f"%{i}: {type_}" for i, type_ in zip("abcdefg", element))
     return f"""
     {result} = linalg.generic {{indexing_maps = [{", ".join(m for _, _, m in (*ins, out))}],
         iterator_types = {iterators}}}
@@ -168,7 +168,7 @@ func.func @f({", ".join(arguments)}) -> {returned} {{
 
 
 def predicted(device: str, text: str) -> float:
-    """Microseconds of all that the module launches. Raises `Error` where rows do not take it alone."""
+    """Microseconds of all launches of the module. Raises `Error` if a path other than rows takes a part."""
     command = [
         os.environ.get("FTUNER_TRANSLATE", str(ROOT / "build/release/bin/ftuner-translate")),
         "--ftuner-explain", "--json", f"--device={device}", "--paths=rows", "-",
@@ -208,12 +208,12 @@ class Card:
 
     def add_bandwidth(self, moved: float) -> float:
         """GB/s that `add` reached at as many bytes: the median of the rows near it."""
-        near = self.add & (np.abs(np.log(self.bytes / moved)) < NEAR)
-        if not near.any():
+        is_close = self.add & (np.abs(np.log(self.bytes / moved)) < SAME_SIZE)
+        if not is_close.any():
             # Beyond the largest ones bandwidth no longer grows.
             largest = self.bytes[self.add].max()
-            near = self.add & (self.bytes > largest * (1 - NEAR))
-        return float(np.median(self.bandwidth[near]))
+            is_close = self.add & (self.bytes > largest * (1 - SAME_SIZE))
+        return float(np.median(self.bandwidth[is_close]))
 
     def type_of(self, op: str) -> str:
         """`linalg.softmax` of f16 has sums in f16, which are not taken."""
@@ -237,9 +237,9 @@ class Card:
             ]
         columns = COLUMNS.get(op, COLUMNS[""])
         size = 4 if self.type_of(op) == "f32" else 2
-        most = min(32 * self.l2, 2e9)
+        largest = min(32 * self.l2, 2e9)
         out = []
-        for i, moved in enumerate(np.geomspace(4.2 * self.l2, most, number)):
+        for i, moved in enumerate(np.geomspace(4.2 * self.l2, largest, number)):
             cols = columns[i % len(columns)]
             out.append((int(np.ceil(moved / (tensors * cols * size))), cols, None))
         return out
@@ -302,7 +302,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def fit_offset(rows: Any, source: str) -> np.ndarray:
-    """What the hosts add, given the built-in constants."""
+    """Microseconds that each host adds to a launch, given the built-in constants."""
     from ftuner.latency.fit import fit_timing
     from ftuner.latency.model import model
 

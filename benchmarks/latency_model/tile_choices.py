@@ -1,4 +1,4 @@
-"""Which tiles the search takes for the layers of Llama-2-7B over M, by two versions of the compiler.
+"""Tiles that the search takes for the layers of Llama-2-7B over M, by two versions of the compiler.
 
     ninja -C build/release token_predictions
     python3 benchmarks/latency_model/tile_choices.py --out OUT --before PROGRAM [--docs FILE.md]
@@ -24,7 +24,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import reports
-from path_choices import MOST, sizes
+from path_choices import MAX_ROWS, sizes
 from predict_tokens import PROGRAM, times_of
 from reports import put_into_docs, read_docs, table
 
@@ -37,7 +37,7 @@ STYLES = {"simt": "C2", "mma": "C0", "wgmma": "C3"}
 
 @dataclass(frozen=True)
 class Choice:
-    """What a family's text says."""
+    """A family of kernels, read from its text."""
 
     family: str
 
@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> None:
     with open(folder / "tile_choices.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["device", "layer", "M", "before", "after"], *records])
     text = (
-        f"f16, {len(sizes())} sizes from 1 to {MOST}, as many for each doubling, before → after. Tiles and stages are means "
+        f"f16, {len(sizes())} sizes from 1 to {MAX_ROWS}, as many for each doubling, before → after. Tiles and stages are means "
         "over the sizes.\n\n"
         + table(
             ["device", "layer", "families", "with slices of k", "elements of a tile", "stages"],

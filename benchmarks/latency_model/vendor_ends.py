@@ -47,13 +47,13 @@ class Row:
 
     @property
     def bytes(self) -> int:
-        """Of the right factor, the weights."""
+        """Bytes of the right factor, the weights."""
         batch, _, n, k = self.product
         return batch * n * k * (2 if self.dtype == "f16" else 4)
 
     @property
     def dtype(self) -> str:
-        """The type is the end of the name; those of Llama are in f16, others in f32."""
+        """The type is the end of the name; workloads of Llama are in f16, others in f32."""
         last = self.workload.rpartition("_")[2]
         return (
             last
@@ -134,8 +134,8 @@ def markdown(rows: list[Row], before: list[float] | None) -> str:
     return table(
         ["product", "type", "right factor", *(f"M = {end}" for end in ENDS)],
         [
-            [what[0], *what[2:], *(line.get(end, "") for end in ENDS)]
-            for what, line in cells.items()
+            [cell[0], *cell[2:], *(line.get(end, "") for end in ENDS)]
+            for cell, line in cells.items()
         ],
     )
 

@@ -26,7 +26,7 @@ from reports import percent, put_into_docs, read_docs, table
 
 FILES = "gemm_latency_train.csv.gz", "gemm_latency_h100.csv.gz"
 DEVICES = {name: f"{name}-pcie" for name in ("a100", "p100", "v100")}
-LEAST_US = 80.0
+MIN_US = 80.0
 
 
 def read(folder: Path, step: int) -> dict[tuple[str, str], list[tuple[vendor.Product, float]]]:
@@ -36,7 +36,7 @@ def read(folder: Path, step: int) -> dict[tuple[str, str], list[tuple[vendor.Pro
         with gzip.open(folder / name, "rt", encoding="utf-8", newline="") as file:
             for number, row in enumerate(csv.DictReader(file)):
                 microseconds = float(row["latency_ms"]) * 1e3
-                if number % step or microseconds < LEAST_US:
+                if number % step or microseconds < MIN_US:
                     continue
                 m, n, k = (int(row[axis]) for axis in "MNK")
                 device = DEVICES.get(row["device"], row["device"])

@@ -1,4 +1,4 @@
-"""The modules of the recorded set: those of examples, paper and integration tests.
+"""The modules of the recorded set, from examples, paper and integration tests.
 
 Every module is made anew from this tree and is the same in each run.
 """
@@ -25,12 +25,12 @@ import random_modules
 import roundings
 import workloads
 
-# Of five generations, with and without asynchronous copies.
+# Devices of five generations, with and without asynchronous copies.
 DEVICES = ("v100", "t4", "a100", "h200", "b200")
 # The integration tests' two devices, in turn.
 TEST_DEVICES = ("h200", "t4")
 RANDOM_MODULES = range(1, 25)
-# Folders of modules that are tests of their own.
+# Folders of modules that are tests themselves.
 MODULE_FOLDERS = (
     "test/tools/Inputs",
     "test/tools/ftuner-run",
@@ -89,7 +89,7 @@ def read(path):
 
 
 def text_of(write, *arguments, **keywords):
-    """What one of the functions that write a module to a path writes."""
+    """Returns the text of a module from a function that writes it to a path."""
     with tempfile.TemporaryDirectory() as folder:
         return read(write(os.path.join(folder, "module.mlir"), *arguments, **keywords))
 

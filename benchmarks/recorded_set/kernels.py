@@ -15,7 +15,7 @@ import ptx
 
 ENTRY = re.compile(r"^(?:\.visible )?\.entry ([\w$]+)\(", re.MULTILINE)
 # Older processors are not known to current versions of ptxas.
-LEAST_ARCHITECTURE = 75
+MIN_ARCHITECTURE = 75
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Kernel:
 
 
 def of_text(text):
-    """(what precedes the kernels, kernels), both with names of their own for every symbol.
+    """Returns the text before the kernels, and the kernels, with canonical names of all symbols.
 
     A symbol's name becomes its kind and number in the order of the declarations;
     labels lose the number of their function in the module.
@@ -77,7 +77,7 @@ def split(text):
 
 @dataclass(frozen=True)
 class Assembled:
-    """What ptxas made of a kernel: registers of a thread, bytes of spills, instructions."""
+    """Results of ptxas for a kernel: registers of a thread, bytes of spills, instructions."""
 
     registers: int
     spilled: int
@@ -109,7 +109,7 @@ def assemble(head, kernel):
     if not ptxas:
         raise RuntimeError("no ptxas found: run tools/setup.sh")
     target = re.search(r"^\.target sm_(\d+)(\w?)", head, re.MULTILINE)
-    number = max(int(target.group(1)), LEAST_ARCHITECTURE)
+    number = max(int(target.group(1)), MIN_ARCHITECTURE)
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "kernel.cubin")
         with open(source, "w", encoding="utf-8") as file:

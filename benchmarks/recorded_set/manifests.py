@@ -134,7 +134,7 @@ def _parameters(parameters):
 
 
 def canonical(manifest):
-    """What two manifests of the same plans and kernels have in common."""
+    """Returns the canonical form, which manifests of equal plans and kernels have in common."""
     version = manifest["format_version"]
     if version not in VERSIONS:
         raise ValueError(
@@ -167,7 +167,7 @@ def first_difference(before, after, where=""):
         if len(before) != len(after):
             return f"{where}: {len(before)} and {len(after)} items"
         return None
-    # 1 and 1.0 are one number, true is none.
+    # 1 and 1.0 are one number; true is not a number.
     if before == after and isinstance(before, bool) == isinstance(after, bool):
         return None
     return re.sub(r"\s+", " ", f"{where}: {before!r:.200} and {after!r:.200}")

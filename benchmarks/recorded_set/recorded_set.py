@@ -142,7 +142,7 @@ def difference_of_text(before, after):
 
 
 class Comparison:
-    """Of one case: what differs, and whether it counts."""
+    """Differences of one case, and whether they count."""
 
     def __init__(self, name, options):
         self.name, self.options = name, options
@@ -200,7 +200,7 @@ class Comparison:
                 self.problems.append(problem + assembled)
 
     def assemble(self, originals, index):
-        """Whether registers and instructions of a kernel are equal, and both as text."""
+        """Returns whether registers and instructions of a kernel are equal, and both as text."""
         try:
             made = [kernels.assemble(head, parts[index]) for head, parts in originals]
         except RuntimeError as error:

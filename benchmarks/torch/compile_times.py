@@ -30,8 +30,8 @@ import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ("bert", "gpt2", "llama", "t5", "vit", "recommender")
-#: What users should not have to wait longer than: ratios of cold and of warm runs.
-MOST = {"cold": 1.3, "warm": 1.2}
+#: Limits of the wait for a first call, over Inductor's, in cold and warm runs.
+MAX_RATIOS = {"cold": 1.3, "warm": 1.2}
 
 CHILD = """
 import json, sys, time, warnings
@@ -59,7 +59,7 @@ print(json.dumps({
 
 
 def first_call(name, options, caches):
-    """What a process of its own says of a model's first call."""
+    """Returns the figures of a model's first call, measured in a separate process."""
     environment = {
         **os.environ,
         "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor",
@@ -79,16 +79,16 @@ def first_call(name, options, caches):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(name, rounds, ours):
-    """Medians of what processes say, by who compiles and by the state of the caches."""
-    found = {(who, state): [] for who in ("ftuner", "inductor") for state in MOST}
+def measure(name, rounds, options_of_ftuner):
+    """Medians of the processes' figures, by compiler and by state of the caches."""
+    found = {(compiler, state): [] for compiler in ("ftuner", "inductor") for state in MAX_RATIOS}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            for state in MOST:
-                for who, options in (("ftuner", ours), ("inductor", {})):
-                    found[who, state].append(first_call(name, options, f"{folder}/{who}"))
+            for state in MAX_RATIOS:
+                for compiler, options in (("ftuner", options_of_ftuner), ("inductor", {})):
+                    found[compiler, state].append(first_call(name, options, f"{folder}/{compiler}"))
     return {
-        key: {what: statistics.median(run[what] for run in runs) for what in runs[0]}
+        key: {figure: statistics.median(run[figure] for run in runs) for figure in runs[0]}
         for key, runs in found.items()
     }
 
@@ -96,14 +96,16 @@ def measure(name, rounds, ours):
 def row_of(name, found):
     """A row of the table, and whether it is as asked."""
     row, is_fine = [name], True
-    for state, most in MOST.items():
-        ours, plain = found["ftuner", state], found["inductor", state]
-        ratio = (ours["seconds"] - (ours["own"] if state == "cold" else 0)) / plain["seconds"]
-        is_fine &= ratio <= most
+    for state, max_ratio in MAX_RATIOS.items():
+        with_ftuner, plain = found["ftuner", state], found["inductor", state]
+        ratio = (with_ftuner["seconds"] - (with_ftuner["own"] if state == "cold" else 0)) / plain[
+            "seconds"
+        ]
+        is_fine &= ratio <= max_ratio
         row += [
             f"{plain['seconds']:.1f}",
-            f"{ours['seconds']:.1f}",
-            f"{ours['own']:.1f}",
+            f"{with_ftuner['seconds']:.1f}",
+            f"{with_ftuner['own']:.1f}",
             f"{ratio:.2f}",
         ]
     cold = found["ftuner", "cold"]
@@ -131,16 +133,16 @@ def main():
         "take": options.take,
         **({"max_kernels": options.max_kernels} if options.max_kernels else {}),
     }
-    ours = {"backend": "ftuner", "options": settings}
+    options_of_ftuner = {"backend": "ftuner", "options": settings}
     columns = [
-        f"{who}, {state}"
-        for state in MOST
-        for who in ("Inductor", "with FTuner", "FTuner's own", "ratio")
+        f"{column}, {state}"
+        for state in MAX_RATIOS
+        for column in ("Inductor", "with FTuner", "FTuner's own", "ratio")
     ]
     lines = [["model", *columns, "products"]]
     all_fine = True
     for name in options.models or MODELS:
-        row, is_fine = row_of(name, measure(name, options.rounds, ours))
+        row, is_fine = row_of(name, measure(name, options.rounds, options_of_ftuner))
         all_fine &= is_fine
         lines.append(row)
         print(" | ".join(row), flush=True)

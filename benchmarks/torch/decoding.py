@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
 
 import tables
 
-#: Of eager's error, and the least that it counts as, that of rounding a result to float32 once.
+#: The limit of an error over eager's, and the minimum of eager's: one rounding of a result to float32.
 FACTOR, FLOOR = 1.5, 2.0**-24
 VOCABULARY, LENGTH = 100, 48
 
@@ -112,7 +112,7 @@ def decode(model, call, prompt, kind, steps, tokens=None):
 
 @dataclass
 class Weights:
-    """What the weights of a model were multiplied with, by the addresses of the weights."""
+    """Products of a model with its weights: libraries and numbers of rows by address of the weight."""
 
     names: dict
     libraries: dict = field(default_factory=lambda: defaultdict(set))
@@ -156,7 +156,7 @@ def relative_error(actual, exact):
 
 @dataclass
 class Row:
-    """What decoding by a compiled model came to."""
+    """Results of decoding by a compiled model."""
 
     error: float
     same_tokens: bool
@@ -172,8 +172,8 @@ class Row:
 
     def problems(self):
         return [
-            what
-            for what, is_wrong in (
+            problem
+            for problem, is_wrong in (
                 ("error", not self.error <= FACTOR),
                 ("tokens", not self.same_tokens),
                 ("graphs", self.graphs > self.plain_graphs),
@@ -216,12 +216,12 @@ def measure(model, kind, prompts, steps, *, plain="inductor", prepare=None, **op
             decode(exact, exact.forward, prompt, kind, steps, tokens)[0]
             for prompt, (_, tokens) in zip(prompts, expected)
         ]
-        ours = compiled(model, backend="ftuner", options=options)
+        by_ftuner = compiled(model, backend="ftuner", options=options)
         counters.clear()
         ftuner.torch.reset_report()
         with watch(model) as weights:
             results = [
-                decode(model, ours, (prepare or (lambda x: x))(prompt), kind, steps, tokens)
+                decode(model, by_ftuner, (prepare or (lambda x: x))(prompt), kind, steps, tokens)
                 for prompt, (_, tokens) in zip(prompts, expected)
             ]
         graphs, report = count_graphs(), ftuner.torch.report()

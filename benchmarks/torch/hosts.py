@@ -40,13 +40,13 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples/python")]
 
 PRECISIONS = ("f32", "bf16", "autocast")
 TAKE = ("all", "faster")
-#: Of eager's error, and the least that it counts as, that of rounding a result to float32 once.
+#: The limit of an error over eager's, and the minimum of eager's: one rounding of a result to float32.
 FACTOR, FLOOR = 1.5, 2.0**-24
 
 
 @dataclass
 class Run:
-    """What became of a model."""
+    """Results of a compiled model."""
 
     graphs: int
     kernels: int
@@ -123,7 +123,7 @@ def run(model, draws, precision, **options):
 
 
 def compile_by_ftuner(model, draws, precision, take, options):
-    """What became of a model, and FTuner's report."""
+    """Runs a model that FTuner compiles; returns its results and FTuner's report."""
     import ftuner.torch
 
     ftuner.torch.reset_report()
@@ -143,7 +143,7 @@ def compile_by_ftuner(model, draws, precision, take, options):
 
 
 def greater(one, other):
-    """The greater of two numbers, or one that is none."""
+    """The greater of two numbers; NaN if one is NaN."""
     return other if not other <= one else one
 
 
@@ -186,16 +186,16 @@ def measure(name, precision, options):
     ]
     model, draws = made[0][0], [draw for _, draw in made]
     exact = copy.deepcopy(model).double()
-    ours = [compile_by_ftuner(model, draws, precision, take, options) for take in options.take]
+    by_ftuner = [compile_by_ftuner(model, draws, precision, take, options) for take in options.take]
     plain = run(model, draws, precision)
     *ratios, of_plain = errors(
-        model, exact, draws, precision, [*(found for found, _ in ours), plain]
+        model, exact, draws, precision, [*(found for found, _ in by_ftuner), plain]
     )
     rows = []
-    for take, (found, report), ratio in zip(options.take, ours, ratios):
+    for take, (found, report), ratio in zip(options.take, by_ftuner, ratios):
         wrong = [
-            what
-            for what, is_wrong in (
+            problem
+            for problem, is_wrong in (
                 ("error", not ratio <= max(FACTOR, of_plain)),
                 ("graphs", found.graphs > plain.graphs),
                 ("kernels", found.kernels > plain.kernels),

@@ -50,7 +50,7 @@ TYPES = ("float32", "bfloat16", "float16")
 
 @dataclass
 class Row:
-    """What became of the samples of an operator; a subclass has more counts, and `cells` of them."""
+    """Results of the samples of an operator; a subclass has more counts, and their `cells`."""
 
     samples: int = 0
     wrong: list = field(default_factory=list)
@@ -84,7 +84,7 @@ def tensors(value):
 
 
 def is_wrong(result, eager, exact):
-    """What is wrong with a result, or an empty text."""
+    """Returns the fault of a result, or an empty text."""
     import torch
 
     if result.shape != eager.shape or result.dtype != eager.dtype:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's own samples of operators on rows, as whole programs by FTuner alone, in the emulator.
+"""PyTorch's own samples of operators on rows, as whole programs only by FTuner, in the emulator.
 
 The samples are those of PyTorch's operator database (torch.testing, which needs the package expecttest); of operators
 with more than --most of them, a random choice, the same in each run. Each is exported (`ftuner.torch.export`), compiled, and run on tensors
@@ -61,21 +61,21 @@ class Row(opinfo.Row):
     HEADER = ["passed", "by uKernels alone", "why others are refused"]
 
     passed: int = 0
-    alone: int = 0
+    without_fallback: int = 0
 
     @property
     def cells(self):
-        return [str(self.passed), str(self.alone)]
+        return [str(self.passed), str(self.without_fallback)]
 
 
-def chosen(samples, most):
+def chosen(samples, max_samples):
     """Some of the samples, the same in each run."""
     samples = list(samples)
-    return samples if len(samples) <= most else random.Random(0).sample(samples, most)
+    return samples if len(samples) <= max_samples else random.Random(0).sample(samples, max_samples)
 
 
 def is_inference(sample):
-    """Whether a program for inference computes it: nothing that a batch tells of itself."""
+    """Returns true if a program for inference computes the sample: it needs no statistics of a batch."""
     return not sample.kwargs.get("training")
 
 
@@ -112,7 +112,10 @@ def said(error):
 
 
 def outcome_of(operator, sample, tell_imported):
-    """What becomes of a sample: "wrong", "refused" or "passed", and in words why; or "alone", without fallback kernels."""
+    """Runs a sample; returns its outcome and the reason in words.
+
+    Outcomes are "wrong", "refused", "passed", and "alone": passed without fallback kernels.
+    """
     import ftuner
     import ftuner.torch
     import torch
@@ -138,7 +141,7 @@ def outcome_of(operator, sample, tell_imported):
 
 
 def run_apart(operator, sample):
-    """`outcome_of` in a process of its own, since the importer may end its, or not return."""
+    """Runs `outcome_of` in a separate process, since the importer may end its process or not return."""
 
     def work(tell):
         try:
@@ -147,25 +150,25 @@ def run_apart(operator, sample):
             outcome = "wrong", f"{type(error).__name__}: {error}"[:400]
         tell(json.dumps(outcome).encode())
 
-    told, code = apart.run_isolated(work, SECONDS)
-    if code and not told:
+    answer, code = apart.run_isolated(work, SECONDS)
+    if code and not answer:
         how = (
             f"no answer within {SECONDS} s"
             if code == -signal.SIGALRM
             else f"ended with code {code}"
         )
         return "refused", f"the importer: {how}"
-    return ("wrong", f"the process ended with code {code}") if code else tuple(json.loads(told))
+    return ("wrong", f"the process ended with code {code}") if code else tuple(json.loads(answer))
 
 
-def check(operator, type_name, most):
+def check(operator, type_name, max_samples):
     """The row of an operator and a type."""
     import torch
 
     torch.set_num_threads(1)  # Processes are split.
     row = Row()
     for number, sample in enumerate(
-        chosen(operator.sample_inputs("cpu", getattr(torch, type_name)), most)
+        chosen(operator.sample_inputs("cpu", getattr(torch, type_name)), max_samples)
     ):
         if not is_inference(sample):
             continue
@@ -177,7 +180,7 @@ def check(operator, type_name, most):
             row.reasons[words] += 1
         else:
             row.passed += 1
-            row.alone += outcome == "alone"
+            row.without_fallback += outcome == "alone"
     return row
 
 

@@ -18,7 +18,8 @@ using namespace llvm;
 namespace ftuner {
 
 namespace {
-/// All but the first round to nearest, ties to even.
+/// The conversions that LLVM calls when the processor has none, as functions of
+/// LLVM IR. The `trunc` ones round to nearest, ties to even.
 constexpr StringLiteral kConversions = R"(
 ; The exponent's bias differs by 112: a product with 2^112 is exact for all
 ; but infinities and NaN.
@@ -84,15 +85,17 @@ define internal bfloat @__truncsfbf2(float %value) {
   ret bfloat %result
 }
 
-; The value towards zero, its last bit set where it is not exact: rounding it
-; once more gives what rounding the double gives (S. Boldo, G. Melquiond,
-; "Emulation of a FMA and correctly rounded sums", IEEE Trans. Comp. 57, 2008).
+; Rounds to odd: rounds towards zero, then sets the last bit if the result is
+; not exact. Rounding the result once more, to f16 or bf16, equals rounding the
+; double directly (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly
+; rounded sums", IEEE Trans. Comp. 57, 2008).
 define internal float @ftuner_round_to_odd(double %value) {
   %near = fptrunc double %value to float
   %bits = bitcast float %near to i32
   %back = fpext float %near to double
   %absolute = call double @llvm.fabs.f64(double %value)
   %absoluteBack = call double @llvm.fabs.f64(double %back)
+  ; fptrunc rounded away from zero: the float before it is nearer to zero.
   %isBeyond = fcmp ogt double %absoluteBack, %absolute
   %one = zext i1 %isBeyond to i32
   %towardsZero = sub i32 %bits, %one
@@ -105,6 +108,8 @@ define internal float @ftuner_round_to_odd(double %value) {
 
 declare double @llvm.fabs.f64(double)
 
+; A double is rounded by way of f32. Rounding to nearest twice could round a
+; tie the wrong way; rounding to odd first cannot.
 define internal half @__truncdfhf2(double %value) {
   %odd = call float @ftuner_round_to_odd(double %value)
   %result = call half @__truncsfhf2(float %odd)
@@ -141,7 +146,7 @@ static bool hasSmallFloats(const Module &code) {
 void addFloatConversions(Module &code) {
   if (!hasSmallFloats(code))
     return;
-  // Linked, so that both may declare the same functions.
+  // The linker merges functions that both modules declare.
   SMDiagnostic problem;
   std::unique_ptr<Module> conversions = parseAssembly(
       MemoryBufferRef(kConversions, "conversions"), problem, code.getContext());

@@ -56,10 +56,10 @@ Source = Union[str, "os.PathLike[str]", SourceText]
 class Options:
     """Options of the pipeline for the command line."""
 
-    #: With absolute paths of files, since the compiler runs in a folder of its own.
+    #: Arguments with absolute paths of files, since the compiler runs in a separate folder.
     arguments: list[str]
-    #: What decides the result: the arguments, in which hashes of contents take the place of the
-    #: paths of files that are read.
+    #: The arguments as they decide the result: hashes of contents take the place of the paths of
+    #: files that are read.
     identity: list[str] = field(default_factory=list)
     #: Names that the caller gave to files, by their absolute paths.
     names: Mapping[str, str] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def read_options(
 ) -> Options:
     """Options of the pipeline by name: `max_kernels=8` is `--max-kernels=8`.
 
-    None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
+    None leaves an option out. Without `paths`, or with "auto", families with a gate join that
     were proven on the card at hand, if that is the device, and codegen paths and gates with a
     family that failed on it are left out (`proof.gates`); `may_check`: what has no verdict is
     checked first, before kernels run on the card. Raises `TypeError` for options that do not exist,

@@ -38,6 +38,6 @@ class CompileWarning(UserWarning):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question to put behind a message on an unknown name; empty where none is like it."""
+    """A question to put after a message on an unknown name; empty if no known name is like it."""
     close = difflib.get_close_matches(name, sorted(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""

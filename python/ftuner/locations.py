@@ -22,7 +22,7 @@ PROOFS = "share/ftuner/proofs"
 
 
 def prefixes() -> list[Path]:
-    """Folders to look in: one if `FTUNER_HOME` is set, else those of the package."""
+    """Folders to look in: one if `FTUNER_HOME` is set, else the folders of the package."""
     home = os.environ.get("FTUNER_HOME")
     if home:
         return [Path(home).absolute()]

@@ -59,7 +59,7 @@ class Array:
 
 
 class _Holder:
-    """What a capsule keeps alive, in the place of a DeviceArray."""
+    """Stands for the DeviceArray that a capsule keeps alive."""
 
     def __init__(self, array: Array) -> None:
         self.array = array

@@ -83,7 +83,7 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     modules: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """What the command printed and its exit code, with `given` on standard input.
+    """Runs a command with `given` on standard input; returns its output and its exit code.
 
     Standard error is without `NO_DEVICE`.
 

@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where everything is installed (tools/setup.sh), a skipped test is one that did not run."""
+    """Fails a run with skipped tests if everything is installed (tools/setup.sh)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if "FTUNER_TEST_NO_SKIP" in os.environ and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -35,7 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Tests never use the cache of whoever runs them, or of other files of tests."""
+    """Tests never use the cache of their user, or of other files of tests."""
     folder = tmp_path_factory.mktemp("cache")
     # But for libraries that are compiled against PyTorch: the tests of a build tree share them.
     shared = Path(

@@ -1,4 +1,4 @@
-"""What callers of a GPU see, with a driver that runs nothing (test/unit/Runtime/FakeDriver.h).
+"""Results that callers of a GPU see, with a driver that runs nothing (test/unit/Runtime/FakeDriver.h).
 
 Its memory is the host's, and the functions of the hand-made library compute without kernels, so
 data can be checked, too. test_fake_gpu.py runs this file in a process of its own.
@@ -166,7 +166,7 @@ def test_errors_have_the_drivers_words(handmade: Module) -> None:
 
 
 def test_compile_knows_the_gpu() -> None:
-    """With a GPU, modules have no kernels for the emulator unless they are asked for."""
+    """With a GPU, modules have kernels for the emulator only on request."""
     from models import MATMUL
 
     # Nobody names a device: it is the GPU, of which the fake driver says too little.

@@ -59,7 +59,7 @@ def handmade_manifest() -> dict[str, Any]:
 def build_handmade(
     folder: Path, abi_version: int = 1, host_images: int = 1, manifest: str | None = None
 ) -> Path:
-    """Compiles handmade.c; it needs the runtime by its name alone, as compiled libraries do."""
+    """Compiles handmade.c; it needs the runtime only by its name, as compiled libraries do."""
     folder.mkdir(parents=True, exist_ok=True)
     text = manifest if manifest is not None else json.dumps(handmade_manifest())
     (folder / "manifest.inc").write_text(", ".join(str(byte) for byte in text.encode()))

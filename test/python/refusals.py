@@ -35,8 +35,8 @@ def faults(
         # A file's name may be anything.
         bare = re.sub(r"^(cannot (?:import|compile) )'[^']*'", r"\1''", line)
         found += [
-            f"{what}: {match[0]}"
-            for what, form in _INTERNALS.items()
+            f"{problem}: {match[0]}"
+            for problem, form in _INTERNALS.items()
             if (match := re.search(form, bare))
         ]
         if re.search(r"[.!?] [A-Z]", bare):

@@ -14,7 +14,7 @@ from ftuner import locations
 from ftuner.proof import families
 from scale import SCALE
 
-#: Sizes of m beside and above those of tiles.
+#: Sizes of m beside and above the tiles' sizes.
 ROWS = (1, 7, 8, 9, 63, 65, 100, 127, 129, 300)
 
 

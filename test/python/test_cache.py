@@ -128,7 +128,7 @@ def test_many_writers(tmp_path: Path) -> None:
 
 
 def test_killed_writer(tmp_path: Path, empty_cache: Path) -> None:
-    """What a killed process left is never seen, and another writer goes on at once."""
+    """The leftovers of a killed process are never seen, and another writer goes on at once."""
     log = tmp_path / "log"
     victim = start(log, 600)
     wait_for(log)
@@ -219,7 +219,7 @@ def test_keys(empty_cache: Path) -> None:
 
 
 def test_calibration_file_is_part_of_the_key(tmp_path: Path) -> None:
-    """What a file holds counts, not where it lies."""
+    """The contents of a file count, not its path."""
 
     def compiled(path: Path, latency: int) -> Path:
         path.write_text(json.dumps({"name": "mine", "constants": {"global_latency": latency}}))
@@ -279,7 +279,7 @@ def test_written_files_are_known_by_the_table() -> None:
 
 
 def test_shared_cache(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second folder is read where the first has no entry, and never written."""
+    """A second folder is read if the first lacks an entry, and never written."""
     filled = ftuner.compile(MATMUL, emulate=True).library_path
     shared = tmp_path / "shared"
     empty_cache.rename(shared)
@@ -298,7 +298,7 @@ def test_shared_cache(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.Mon
 
 
 def test_learned_models_are_not_cached(tmp_path: Path) -> None:
-    """What a compilation writes beside its result is written again."""
+    """A file that a compilation writes beside its result is written again."""
     model = tmp_path / "model.json"
     for _ in range(2):
         ftuner.compile(
@@ -390,7 +390,7 @@ def damaged_texts(text: str) -> list[bytes]:
 
 
 def test_damaged_metadata_is_built_again(empty_cache: Path) -> None:
-    """Whatever the metadata says: the entry is not listed, and made again."""
+    """An entry with damaged metadata is not listed, and is built again."""
     entry = cache.get("k", builder())
     good = cache.get("good", builder())
     metadata = entry.folder / "metadata.json"
@@ -453,7 +453,7 @@ def test_entries_of_other_kinds(name: str, kind: str) -> None:
         os.mkfifo(path)
     else:
         path.write_bytes(b"other")
-    # A list looks at metadata and sizes alone.
+    # A list looks only at metadata and sizes.
     assert [item.key for item in cache.list()] in ([], ["k"])
     log: list[int] = []
     assert cache.get("k", builder(log=log)).library.read_bytes() == b"library" and log

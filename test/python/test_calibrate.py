@@ -137,7 +137,7 @@ def test_standard_input_and_output(
         json.loads(text)
         for text in (capsysbinary.readouterr().out, (folder / "x.json").read_bytes())
     )
-    # Standard input has no name.
+    # Standard input lacks a name.
     digest = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
     assert other.pop("data") == {"rows.csv": digest} and "data" not in found
     assert other.pop("command") == "ftuner calibrate rows.csv --device v100"
@@ -332,7 +332,7 @@ def test_the_effect_that_frees_a_constant_depends_on_the_prior(tmp_path: Path) -
     changed = rows.predict({**start, "dram_share": 1.05 * start["dram_share"]})
     effect = np.log(changed / rows.predict(start)) / np.log(1.05)
     size = np.sqrt(np.mean(effect**2))
-    assert fit.LEAST_EFFECT < size < fit.LEAST_EFFECT_ALONE
+    assert fit.MIN_EFFECT < size < fit.MIN_EFFECT_WITHOUT_PRIOR
     found = fit.fit(rows, start, ["dram_share"], prior=0.1)
     assert [*found.free, *found.at_bounds] == ["dram_share"]
     assert fit.fit(rows, start, ["dram_share"]).unmoved == ["dram_share"]
@@ -355,7 +355,7 @@ def test_constants_that_end_at_a_bound_are_told_and_kept(
 
 
 def test_constants_that_predict_no_better_are_refused(tmp_path: Path) -> None:
-    """Of rows that are noise around the prior's predictions."""
+    """The rows are noise around the prior's predictions."""
     start = model().start()
     names = list(fit.OWN)
     for seed in range(20):
@@ -374,8 +374,8 @@ def test_constants_that_predict_no_better_are_refused(tmp_path: Path) -> None:
 def test_a_calibration_names_the_die_of_its_device(folder: Path) -> None:
     assert run("rows.csv", "--device", "v100", "-o", "v100.json") == 0
     assert json.loads((folder / "v100.json").read_text())["die"] == "GV100"
-    mine = describe(folder / "mine.json", name="mine", die="XY1")
-    assert run("rows.csv", "--device", mine, "-o", "mine-calibration.json") == 0
+    own_device = describe(folder / "mine.json", name="mine", die="XY1")
+    assert run("rows.csv", "--device", own_device, "-o", "mine-calibration.json") == 0
     assert json.loads((folder / "mine-calibration.json").read_text())["die"] == "XY1"
 
 
@@ -389,7 +389,7 @@ def test_each_device_keeps_its_own_constants_while_shared_ones_are_fitted(tmp_pa
         own[index] = {"l2_bytes_per_cycle": factor * start["l2_bytes_per_cycle"]}
         times[mask] = rows[mask].predict({**start, **own[index]})
     rows.microseconds = times
-    alone = fit.fit(rows, start, ["block_start"])
-    beside = fit.fit(rows, start, ["block_start"], own=own)
-    assert beside.constants["block_start"] == pytest.approx(start["block_start"], rel=1e-3)
-    assert alone.constants["block_start"] != pytest.approx(start["block_start"], rel=1e-2)
+    shared_only = fit.fit(rows, start, ["block_start"])
+    with_own = fit.fit(rows, start, ["block_start"], own=own)
+    assert with_own.constants["block_start"] == pytest.approx(start["block_start"], rel=1e-3)
+    assert shared_only.constants["block_start"] != pytest.approx(start["block_start"], rel=1e-2)

@@ -228,7 +228,7 @@ def test_misaligned_elements(handmade: Module, offset: int) -> None:
     b = misaligned((5, 2), np.float64, 4)
     with expect(ValueError, "join: argument 1: expected memory aligned to 8 bytes, the size of"):
         join(np.ones((3, 5), np.float32), b, 1)
-    # Aligned to its elements and to nothing more is fine, and so is what has no elements.
+    # Memory that is aligned only to its elements is fine, and so is a tensor without elements.
     np.testing.assert_array_equal(scale(misaligned((3, 4), np.float32, 4), 1), np.zeros((3, 4)))
     assert scale(misaligned((0, 4), np.float32, offset), 1).shape == (0, 4)
 
@@ -314,7 +314,7 @@ def test_bad_libraries(tmp_path: Path) -> None:
 
 
 def _libm() -> str:
-    """Path of a library that is none of ours."""
+    """Path of a library that is not FTuner's."""
     ctypes.CDLL("libm.so.6")
     with open("/proc/self/maps", encoding="utf-8") as maps:
         return next(line.split()[-1] for line in maps if "/libm.so" in line or "/libm-" in line)
@@ -380,7 +380,7 @@ def test_torch_is_not_imported(handmade: Module) -> None:
 
 
 def test_many_threads(handmade: Module, rng: np.random.Generator) -> None:
-    """Each thread calls with sizes of its own; all results are right."""
+    """Each thread calls with its own sizes; all results are right."""
     failures = []
     arrays = [rng.standard_normal((i + 1, 4), np.float32) for i in range(32)]
 

@@ -25,7 +25,7 @@ from scale import SCALE
 
 Run = Callable[..., Any]
 
-#: A few families, so that tests are quick; those of wgmma by the ways that differ most.
+#: A few families, so that tests are quick; for wgmma the ways that differ most.
 FEW = {
     "simt": ["f32"],
     "mma": ["bf16"],
@@ -92,7 +92,7 @@ def kernels(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def on_card(few: Path, kernels: Path, tmp_path: Path) -> Run:
-    """Runs `ftuner` where the stand-in driver shows a card; each test has a cache of its own."""
+    """Runs `ftuner` with a stand-in driver that shows a card; each test has its own cache."""
 
     def run(*arguments: str, code: str = "", **variables: str) -> Any:
         environment = {
@@ -217,7 +217,7 @@ def test_failed_gate_stays_closed(on_card: Run) -> None:
 
 
 def test_first_use_checks_the_card(on_card: Run, tmp_path: Path) -> None:
-    """What has no verdict is checked before it is used, once."""
+    """A part without a verdict is checked once, before its first use."""
     found, words = compile_for(on_card, {}, {}, FTUNER_CHECK_GPU="1")
     assert words == [] and [one[:2] for one in found] == [[ALL, [GATE]]] * 2
     (file,) = (tmp_path / "cache" / "verdicts").iterdir()
@@ -322,7 +322,7 @@ def test_wrong_rows_are_found(on_card: Run) -> None:
 
 
 def test_row_numbers() -> None:
-    """What is right of rows, and where a second result is wrong."""
+    """Checks accept the right result of rows, and find a second result that is wrong."""
     known = families.sets()["rows"].families
     assert {family.operator for family in known} == set(row_operators.OPERATORS)
     family = next(one for one in known if one.operator == "layer_norm")
@@ -336,7 +336,7 @@ def test_row_numbers() -> None:
 
 @pytest.mark.parametrize("path", FEW)
 def test_plans_are_legal(path: str, tmp_path: Path) -> None:
-    """Of all families, on a card of 9.0 and on the oldest that the path is for."""
+    """Plans of all families are legal on a card of 9.0 and on the oldest card of the path."""
     known = families.sets()[path]
     for device in ("h100", {"simt": "k80", "rows": "k80", "mma": "t4", "wgmma": "h200"}[path]):
         capability = families.parse_capability(descriptions.devices()[device]["compute_capability"])

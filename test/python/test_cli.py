@@ -31,7 +31,7 @@ def run(
 
 
 def start(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    """By a Python of its own."""
+    """Runs a separate Python."""
     command = [sys.executable, "-m", "ftuner", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -239,9 +239,9 @@ def test_calibration(source: Path, tmp_path: Path) -> None:
     """A file is found from where the command is called; a built-in name wins over it."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    mine = {"name": "mine", "constants": {"launch": 50}}
+    own_calibration = {"name": "mine", "constants": {"launch": 50}}
     for path in (tmp_path / "mine.json", tmp_path / "mine", tmp_path / "v100-pcie"):
-        path.write_text(json.dumps(mine))
+        path.write_text(json.dumps(own_calibration))
     explain = ("explain", source, "--size", "T=5", "--json")
     for path, name in (
         ("mine.json", "mine"), ("mine", "mine"), ("v100-pcie", "v100-pcie"), ("", "h200")
@@ -280,7 +280,7 @@ def test_explain_plot(tmp_path: Path) -> None:
 
 
 def test_plot_of_an_equal_workload(tmp_path: Path) -> None:
-    """Where workloads are equal, one entry stands for all; each name draws it."""
+    """One entry stands for all equal workloads; each of their names draws it."""
     pytest.importorskip("matplotlib")
     module, _, function = MATMUL.partition("  func.func")
     function = "  func.func" + function.rpartition("}")[0]
@@ -462,7 +462,7 @@ def test_values_of_compiler_options(source: Path) -> None:
 
 
 def test_help_lists_the_compiler_s_options() -> None:
-    """Each once, with bounds and default, where a command compiles; first the basic ones alone."""
+    """Commands that compile list each option once, with bounds and default; first only the basic ones."""
     declared = compiler.declared_options(locations.tool("ftuner-translate"))
     basic = [option for option in declared if option.level == "basic"]
     assert 8 <= len(basic) <= 13
@@ -536,7 +536,7 @@ def test_standard_input() -> None:
 
 
 def test_standard_output(source: Path, tmp_path: Path) -> None:
-    """`-` is no file, and nothing else is on standard output then."""
+    """`-` is not a file, and nothing else is on standard output then."""
     ok("compile", source, "--ptx", "m.ptx", "--manifest", "m.json", cwd=tmp_path)
     ptx, manifest = ((tmp_path / name).read_text() for name in ("m.ptx", "m.json"))
     assert ok("compile", source, "--ptx", "-", cwd=tmp_path) == ptx
@@ -546,7 +546,7 @@ def test_standard_output(source: Path, tmp_path: Path) -> None:
     times = ok("bench", source, "--size", "T=5", "--repeat", 1, "--csv", "-", cwd=tmp_path)
     assert times.startswith("T,microseconds,") and len(times.splitlines()) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["libx.so", "m.json", "m.ptx", "x.h"]
-    # Devices and pipes are no files to put in their place.
+    # Devices and pipes are not files to replace.
     assert ok("compile", source, "--ptx", "/dev/stdout").startswith(ptx)
     for arguments in (["--manifest", "-"], ["--json"]):
         fails(2, "expected one option that writes to standard output, but got --ptx -",
@@ -614,7 +614,7 @@ def test_missing_home(source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_closed_pipe(source: Path) -> None:
-    """A reader that has seen enough is no failure to tell of."""
+    """A reader that has seen enough is not a failure to report."""
     command = f"{sys.executable} -m ftuner devices --json | head -1"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in result.stderr
@@ -633,7 +633,7 @@ def test_progress(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "never"])
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    """What goes on is told on a terminal, and wiped afterwards."""
+    """Progress is drawn on a terminal, and wiped afterwards."""
     import pty
 
     monkeypatch.setenv("FTUNER_PROGRESS", mode)

@@ -113,7 +113,7 @@ def test_roofline_of_waves_as_worked_by_hand() -> None:
     more = {**program, "blocks": [24]}
     rest = max(flops, bytes_) / 2
     assert judges.roofline_us(device, more, [24 * 64, 64, 256]) == pytest.approx(expected + rest)
-    # Of 10 low and 10 high blocks each SM has one of both; of 12 and 8 two have two low ones.
+    # With 10 low and 10 high blocks each SM has one of both; with 12 and 8 two SMs have two low ones.
     low = {"block_tile": [32, 64, 16], "workers": 1024}
     pair = {**program, "blocks": [10, 10], "ukernels": [low, *program["ukernels"]]}
     flops = (2 * 32 * 64 * 256 + 2 * 64 * 64 * 256) / 256_000
@@ -142,7 +142,7 @@ def test_each_strategy_is_what_explain_says(source: Path, found: Comparison) -> 
 
 
 def test_figures_in_files_of_their_own() -> None:
-    """They are XML, name their lines, and draw values that have no neighbour where these are marks."""
+    """Figures are XML, name their lines, and draw values without neighbours as marks."""
     series = [charts.Series("a < b", [1.0, None, 3.0], 0), charts.Series("c", [None, 2.0, None], 1)]
     for has_marks in (False, True):
         text = charts.document(
@@ -159,7 +159,7 @@ def test_figures_in_files_of_their_own() -> None:
             for one in root.iter("{http://www.w3.org/2000/svg}path")
             if one.get("class") == "line"
         ]
-        # Of each series, then its key. A place without a length is drawn by its round ends.
+        # Marks of each series, then its key. A place without a length is drawn by its round ends.
         assert len(paths) == 4 and [path.count("h0") for path in paths] == (
             [2, 1, 0, 0] if has_marks else [0] * 4
         )
@@ -209,21 +209,26 @@ def test_devices_with_one_name() -> None:
 
 def test_a_state_is_taken_up(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "state.jsonl"
-    told: list[str] = []
+    messages: list[str] = []
 
     def compare() -> Comparison:
         return comparison.compare(
-            source, device="v100", strategies=STRATEGIES, state=state, code=False, tell=told.append
+            source,
+            device="v100",
+            strategies=STRATEGIES,
+            state=state,
+            code=False,
+            tell=messages.append,
         )
 
     first = compare()
-    assert told == ["ftuner by latency on v100", "roller by latency on v100"]
+    assert messages == ["ftuner by latency on v100", "roller by latency on v100"]
     # The last line was cut off: that plan is made again, the other one is not.
     lines = state.read_text().splitlines(keepends=True)
     state.write_text(lines[0] + lines[1][:100])
-    told.clear()
+    messages.clear()
     compare()
-    assert told == ["roller by latency on v100"]
+    assert messages == ["roller by latency on v100"]
     monkeypatch.setattr(plans, "explain_data", None)
     third = compare()
     assert third.rows()[0] == first.rows()[0]
@@ -395,7 +400,7 @@ def test_a_simulator_judges_programs(
 def test_what_a_search_measured_is_a_judge_of_others(
     source: Path, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Paths may be relative, although the compiler runs in a folder of its own.
+    # Paths may be relative, although the compiler runs in a separate folder.
     monkeypatch.chdir(tmp_path)
     log = Path("log.jsonl")
     options: dict[str, Any] = dict(device="v100", strategies=("roller",), code=False)
@@ -571,17 +576,17 @@ def test_a_paper_on_other_devices(tmp_path: Path) -> None:
     options: dict[str, Any] = dict(strategies=["roller"], code=False)
     found = paper_comparison.run(few, device=str(device), **options)
     assert paper_comparison.devices_of(found) == ["card"]
-    # What is wrong with all workloads is no failure of one.
+    # An error of all workloads is not a failure of one.
     state = tmp_path / "state.jsonl"
     state.write_text("notes\n")
     with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan"):
         paper_comparison.run(few, state=state, **options)
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(
         ftuner.Error, match="option --calibration: expected a file or one of .*, but got 'none'"
     ):
-        paper_comparison.run(few, calibration="none", tell=told.append, **options)
-    assert not told
+        paper_comparison.run(few, calibration="none", tell=messages.append, **options)
+    assert not messages
 
 
 @pytest.mark.everything
@@ -636,7 +641,7 @@ def test_command(source: Path, state: Path, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """What tests ask of a page: elements that are open in the end, counts of elements, addresses."""
+    """Reads a page for tests: elements that are open in the end, counts of elements, addresses."""
 
     EMPTY = ("meta", "path", "circle", "br")
 
@@ -664,7 +669,7 @@ class Page(HTMLParser):
 
 
 def check_page(path: Path) -> None:
-    """It is whole, needs nothing from elsewhere, and has no value that is no number."""
+    """The page is whole, needs nothing from elsewhere, and all its values are numbers."""
     text = path.read_text()
     page = Page(text)
     assert page.open == [] and page.addresses == []

@@ -154,7 +154,7 @@ def test_diagnostics(tmp_path: Path) -> None:
 
 
 def test_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the compiler says although it goes on."""
+    """Messages of a compiler that goes on are warnings."""
     home = Path(locations.tool("ftuner-translate")).parents[1]
     (tmp_path / "bin").mkdir()
     for folder in ("lib", "share"):
@@ -197,10 +197,15 @@ def test_devices(tmp_path: Path) -> None:
     import json
 
     a100 = ftuner.devices()["a100"]
-    mine = {**a100, "name": "mine"}
+    own_device = {**a100, "name": "mine"}
     path = tmp_path / "mine.json"
-    path.write_text(json.dumps(mine))
-    for device, name in (("a100", "a100"), (path, "mine"), (str(path), "mine"), (mine, "mine")):
+    path.write_text(json.dumps(own_device))
+    for device, name in (
+        ("a100", "a100"),
+        (path, "mine"),
+        (str(path), "mine"),
+        (own_device, "mine"),
+    ):
         assert ftuner.compile(MATMUL, device=device).manifest["device"]["name"] == name
     with expect(
         ftuner.Error, "unknown device 'h201': expected cuda, the path of a JSON file or one"
@@ -208,9 +213,9 @@ def test_devices(tmp_path: Path) -> None:
         ftuner.compile(MATMUL, device="h201")
     with expect(TypeError, "device: expected a name, a path or a dict, but got int"):
         ftuner.compile(MATMUL, device=9)
-    mine["sm_count"] = -3
+    own_device["sm_count"] = -3
     with expect(ftuner.CompileError, "<device>:6: field 'sm_count': expected a positive integer"):
-        ftuner.compile(MATMUL, device=mine)
+        ftuner.compile(MATMUL, device=own_device)
 
 
 def test_without_gpu() -> None:
@@ -271,7 +276,7 @@ def test_explain() -> None:
 
 
 def test_shares_at_any_size() -> None:
-    """From the compiled function alone, what the compiler says of these sizes."""
+    """The compiled function itself tells what the compiler says of these sizes."""
     report = ftuner.compile(ATTENTION, emulate=False, max_kernels=2).attention.report
     for sizes in ({"B": 1, "T": 7}, {"B": 3, "T": 120}):
         explained = ftuner.explain(ATTENTION, sizes, max_kernels=2).data
@@ -279,7 +284,7 @@ def test_shares_at_any_size() -> None:
         found = report.share_at(sizes)
         for key in ("ukernel_flops", "fallback_flops", "flops_share", "fallback_us"):
             assert found[key] == pytest.approx(share[key], rel=1e-6), key
-        # Of shapes that the search did not look at the compiled function knows the nearest.
+        # The compiled function knows the nearest shape if the search did not look at a shape.
         assert found["ukernel_us"] == pytest.approx(share["ukernel_us"], rel=0.5)
     with expect(ValueError, "sizes: expected numbers from 0 on of B, T, but got T = 7"):
         report.share_at({"T": 7})
@@ -342,7 +347,7 @@ def test_costs_that_an_operator_does_not_need() -> None:
 def test_progress(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """What compiles says so where it is asked to; what the cache has does not."""
+    """A compilation reports its progress on request; a result from the cache does not."""
     monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path))
     for mode in ("auto", "always", "always"):
         monkeypatch.setenv("FTUNER_PROGRESS", mode)
@@ -351,12 +356,12 @@ def test_progress(
         capfd.readouterr()
         is_new = not any(entry.source == str(path) for entry in ftuner.cache.list())
         ftuner.compile(path, emulate=False)
-        told = capfd.readouterr().err.splitlines()
+        lines = capfd.readouterr().err.splitlines()
         if mode == "auto" or not is_new:
-            assert told == []
+            assert lines == []
             continue
-        assert told[0] == f"ftuner: compiling {path}"
-        stages = [re.sub(r".*: |, [0-9.]+ s$", "", line) for line in told[1:]]
+        assert lines[0] == f"ftuner: compiling {path}"
+        stages = [re.sub(r".*: |, [0-9.]+ s$", "", line) for line in lines[1:]]
         expected = [
             "finding products and rows",
             "searching for programs",
@@ -386,7 +391,7 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 512>}} {
 
 
 def test_two_images(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of one architecture alone have others in their place; both run in the emulator."""
+    """Kernels of only one architecture have others in their place; both run in the emulator."""
     module = ftuner.compile(
         PRODUCT, device="h100", paths="simt,mma,wgmma", max_kernels=2, emulate=True
     )

@@ -102,8 +102,8 @@ def test_peaks_that_differ() -> None:
         made = describe(name, H200, known)
         assert made["f16_tflops"] == pytest.approx(wanted["f16_tflops"], rel=0.01), name
         assert made["tf32_tflops"] == pytest.approx(first["tf32_tflops"], rel=0.01)
-    alone = describe("GPU", {**H200, "COMPUTE_CAPABILITY_MINOR": 0}, {})
-    assert "tf32_tflops" not in alone and alone["architecture"] == "Hopper"
+    without_known = describe("GPU", {**H200, "COMPUTE_CAPABILITY_MINOR": 0}, {})
+    assert "tf32_tflops" not in without_known and without_known["architecture"] == "Hopper"
 
 
 # Tesla V100 PCIe, P100 PCIe and A100 PCIe as their drivers describe them, where they differ.
@@ -138,7 +138,7 @@ A100 = {
 def test_power_limit(
     name: str, attributes: dict[str, int], twin: str | None, tmp_path: Path
 ) -> None:
-    """That of a built-in device only where the GPU is that device."""
+    """The board power of a built-in device is taken only if the GPU is that device."""
     known = ftuner.devices()
     made = describe(name, attributes, known)
     if twin is None:
@@ -210,9 +210,9 @@ def test_facts_of_the_capability(tmp_path: Path) -> None:
     made = describe("GPU", H200, ftuner.devices())
     assert {field: made[field] for field in fields} == fields
     assert {made["source"][field] for field in fields} == {"built-in devices of 9.0"}
-    alone = describe("GPU", H200, {})
-    assert not set(fields) & set(alone)
-    compiles(alone, tmp_path)
+    without_known = describe("GPU", H200, {})
+    assert not set(fields) & set(without_known)
+    compiles(without_known, tmp_path)
 
 
 def test_calibration(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_in_and_out(
     y = handmade.scale(array, 2.0)
     assert isinstance(y, ftuner.DeviceArray) and y.shape == (53, 4) and y.type == "f32"
     np.testing.assert_array_equal(y.numpy(), x * 2)
-    # The CPU has no stream to ask for.
+    # The CPU lacks a stream to ask for.
     assert "stream" not in array.requests[0]
     del y
     gc.collect()

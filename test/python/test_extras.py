@@ -9,7 +9,7 @@ import pytest
 
 from handmade import ROOT
 
-WITHOUT = """
+MISSING_PACKAGES = """
 import sys
 
 class Missing:
@@ -42,7 +42,7 @@ sys.exit(main(sys.argv[1:]))
 )
 def test_a_missing_extra_is_named(command: str, expected: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, *command.split()], capture_output=True, text=True
+        [sys.executable, "-c", MISSING_PACKAGES, *command.split()], capture_output=True, text=True
     )
     assert done.returncode == 1
     assert done.stderr == f"error: {expected}\n"
@@ -54,7 +54,9 @@ def test_a_missing_extra_is_named(command: str, expected: str) -> None:
 def test_the_studies_need_no_package() -> None:
     """A comparison runs where only NumPy is installed."""
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, "compare", "--help"], capture_output=True, text=True
+        [sys.executable, "-c", MISSING_PACKAGES, "compare", "--help"],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0 and "strategies" in done.stdout
 

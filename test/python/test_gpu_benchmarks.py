@@ -88,7 +88,7 @@ def test_best_share() -> None:
     assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 1) == pytest.approx(0.4)
     assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 2) == pytest.approx(0.5)
     assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 10) == 1
-    # Of equal scores the first counts.
+    # The first of equal scores counts.
     assert stats.best_share([1, 1], [2.0, 1.0], 1) == pytest.approx(0.5)
 
 
@@ -364,23 +364,25 @@ def test_ways_are_checked(capsys: Any) -> None:
     session: Any = types.SimpleNamespace(machine=Rehearsal(0))
     exact = torch.ones(4, dtype=torch.float64)
 
-    def off(by: float) -> Any:
-        return lambda x: (x, x + by)
+    def shifted(distance: float) -> Any:
+        return lambda x: (x, x + distance)
 
-    names = {"ftuner": off(0.012), "eager": off(0.009), "other": off(0.5)}
+    names = {"ftuner": shifted(0.012), "eager": shifted(0.009), "other": shifted(0.5)}
     checked = ways.check(session, "case", "f16", names, [(exact,), (exact,)], [exact, exact])
     assert checked.passed and list(checked.calls) == ["ftuner", "eager"]
     assert len(checked.calls["eager"]) == 2
     assert "relative error 0.5 above 0.0135" in checked.problems["other"]
     assert "FAILED case, other" in capsys.readouterr().out
-    checked = ways.check(session, "case", "f16", {"ftuner": off(0.012)}, [(exact,)], [exact, exact])
+    checked = ways.check(
+        session, "case", "f16", {"ftuner": shifted(0.012)}, [(exact,)], [exact, exact]
+    )
     assert not checked.passed and not checked.calls
     # One result too few.
-    assert not ways.check(session, "case", "f16", {"ftuner": off(0)}, [(exact,)], exact).passed
+    assert not ways.check(session, "case", "f16", {"ftuner": shifted(0)}, [(exact,)], exact).passed
 
 
 def test_capture_on_a_gpu(monkeypatch: Any) -> None:
-    """What `Cuda` asks of PyTorch, which has no GPU here."""
+    """`Cuda` makes these calls of PyTorch, which has no GPU here."""
     log: list[str] = []
 
     class Graph:
@@ -639,7 +641,7 @@ def results(out: pathlib.Path) -> tuple[pathlib.Path, Any]:
 
 def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     out = tmp_path / "out"
-    # Each part has sizes of its own among these.
+    # Each part has its own sizes among these.
     sizes = (2, 8, 16, 64)
     done = run_rehearsal(rehearsal, out, f"--sizes={','.join(map(str, sizes))}", "--budget=500")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -662,9 +664,9 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert all(row["error"] < 1e-4 and row["problem"] is None for row in content["iree"])
     # Kernels that take pointers, and kernels that take tensor maps.
     assert [(row["workload"], row["what"]) for row in content["host_time"]] == [
-        (workload, what)
+        (workload, way)
         for workload in ("dense", "llama_out")
-        for what in (
+        for way in (
             "function, one size",
             "function, all sizes in turn",
             "function, by the Python package",
@@ -761,7 +763,7 @@ def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.P
     )
     assert done.returncode == 1, done.stdout + done.stderr
     _, content = results(out)
-    # batch_nn's library has no such function: that part breaks, and says so.
+    # batch_nn's library lacks the function: that part breaks, and says so.
     assert content["statuses"] == {"checks": 2, "selection": 1, "forward": 1}
     assert [p["program"]["rank"] for p in content["wrong_programs"]] == [victim["rank"]]
     assert any("batch_nn" in error["message"] for error in content["errors"])

@@ -45,7 +45,7 @@ from ftuner_bench.parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
 
 # Limits on the files of a run: their number, and the bytes of each.
-MOST_FILES, MOST_FILE_BYTES = 8, 16 << 20
+MAX_FILES, MAX_FILE_BYTES = 8, 16 << 20
 
 
 # Records.
@@ -175,7 +175,7 @@ def test_every_workload_is_timed() -> None:
 
 
 def programs(kinds: int, count: int) -> list[dict[str, Any]]:
-    """Programs of several kinds, of which those of the last are the slowest."""
+    """Programs of several kinds; programs of the last kind are the slowest."""
     return [
         {
             "path": "wgmma",
@@ -219,7 +219,7 @@ def wgmma_program(tile: list[int], swap: int, persistent: int) -> dict[str, Any]
 
 
 def test_variants_of_programs() -> None:
-    """Each once, with the tile of a cluster and blocks for the size, and those of the search as they are."""
+    """Each program once, with the tile of a cluster and blocks for the size; the search's programs stay."""
     pool = [wgmma_program([64, 128, 64], 0, 132), wgmma_program([32, 64, 64], 1, 0)]
     ranked = plans.variants(pool, 1, [1000, 4096, 4096], 132)
     found = [program for _, program in ranked]
@@ -663,7 +663,7 @@ def test_number_and_size_of_files(tmp_path: pathlib.Path) -> None:
             "ukernels": [{"block_tile": [8, 32, 16], "register_tile": [1, 4, 1]}] * 2,
         }  # fmt: skip
 
-    count, most = 600, 60_000
+    count, max_bytes = 600, 60_000
     with records.Writer(tmp_path / run.RECORDS, "") as write:
         write("run", titles={}, **dict.fromkeys((*run.COMMON, "seed", "date", "host"), ""))
     for part in ("selection", "tensor_products"):
@@ -697,12 +697,12 @@ def test_number_and_size_of_files(tmp_path: pathlib.Path) -> None:
     (tmp_path / run.CLOCKS).write_text("2000/01/01 00:00:00.000, 1200, 3000, 30, 100.5, 5\n" * 6000)
     assert run.main(["--bundle=x", "--report-only", f"--out={tmp_path}"]) == 0
     files = list(tmp_path.iterdir())
-    assert len(files) <= MOST_FILES
+    assert len(files) <= MAX_FILES
     for file in files:
         size = file.stat().st_size
-        assert (size if file.name == run.CLOCKS else size * most / (2 * count)) < MOST_FILE_BYTES, (
-            file
-        )
+        assert (
+            size if file.name == run.CLOCKS else size * max_bytes / (2 * count)
+        ) < MAX_FILE_BYTES, file
 
 
 def test_clocks_beside_samples(tmp_path: pathlib.Path) -> None:

@@ -53,7 +53,7 @@ def arrays(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Stop(Exception):
-    """What the handler of a test raises."""
+    """The exception that the handler of a test raises."""
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def is_right(product: ftuner.Module, arrays: tuple[np.ndarray, np.ndarray]) -> b
 
 
 def test_a_handler_ends_a_run(product: Any, arrays: Any, handler: Any) -> None:
-    """What the handler raises comes out of the call; the next call runs as if nothing was."""
+    """The call raises the handler's exception; the next call runs as usual."""
     stopped = []
 
     def stop(*_: Any) -> None:
@@ -164,7 +164,7 @@ def interrupt(
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-# Of the suite SIGINT, which has words of its own, and one of the two that have the same.
+# The suite has SIGINT, which has its own words, and one of the two signals with equal words.
 @pytest.mark.parametrize("number", SIGNALS if SCALE > 1 else SIGNALS[:2])
 def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     """Neither files beside the output nor temporary ones; what was there stays."""
@@ -192,7 +192,7 @@ def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     assert not [*temporary.iterdir()]
 
 
-# Of the suite each signal and each linker.
+# The suite has each signal and each linker.
 @pytest.mark.parametrize(
     ("linker", "number"),
     [(linker, number) for linker in ("ld.lld", "ld") for number in SIGNALS]
@@ -200,7 +200,7 @@ def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     else [("ld.lld", signal.SIGINT), ("ld", signal.SIGTERM), ("ld", signal.SIGHUP)],
 )
 def test_nothing_is_left_of_a_linker(tmp_path: Path, linker: str, number: int) -> None:
-    """ftuner-translate alone is ended while its linker runs, which goes on to write."""
+    """Only ftuner-translate is ended while its linker runs, which goes on to write."""
     source, temporary, fake = (tmp_path / name for name in ("a.mlir", "tmp", linker))
     temporary.mkdir()
     source.write_text(SOURCE)

@@ -36,7 +36,7 @@ from scale import SCALE
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 WIDTH = 64
-#: Of one module.
+#: Number of sizes that one module is called with.
 SIZES = 20 if SCALE > 1 else 8
 #: Drivers by target.
 DRIVERS = [("cuda", "cuda"), ("llvm-cpu", "local-sync")]
@@ -58,8 +58,8 @@ MODELS: dict[str, tuple[Callable[[], Any], Any, str, int, float]] = {
 
 @pytest.mark.parametrize("name", MODELS if SCALE > 1 else ["llama f16"])
 def test_models(name: str) -> None:
-    """All products are FTuner's; weights are there once; nothing else is a dispatch of its own."""
-    make, dtype, attention, products, least = MODELS[name]
+    """All products are FTuner's; weights are there once; nothing else is a separate dispatch."""
+    make, dtype, attention, products, min_share = MODELS[name]
     program = nets.export(make(), WIDTH, dtype)
     built = ftuner.iree.compile(program, attention=attention, require=True, max_kernels=2)
     report = built.report
@@ -76,7 +76,7 @@ def test_models(name: str) -> None:
     assert sizes[0] == {"arg0_dim0": 1, "arg0_dim1": 1}
     assert sizes[-1] == {"arg0_dim0": 16, "arg0_dim1": 128}
     share = function["shares"][-1]
-    assert share["contraction_share"] == 1 and least <= share["share"] <= 1
+    assert share["contraction_share"] == 1 and min_share <= share["share"] <= 1
     assert share["contraction_flops"] <= share["flops"]
     assert len(report.as_dict()) == 6 and f"{products} of them FTuner's" in str(report)
 
@@ -139,7 +139,7 @@ def run_module(
 ) -> tuple[Any, int]:
     """Results of `model.vmfb` by the names of their arguments, and launches of FTuner's kernels.
 
-    Kernels are those of `libkernels.so` beside it.
+    Kernels are in `libkernels.so` beside it.
     """
     given = {f"{name}.{i}": x for name, xs in cases.items() for i, x in enumerate(xs)}
     np.savez(folder / "cases.npz", **given)
@@ -288,10 +288,10 @@ def test_packed_weights(target: str, driver: str, tmp_path: Path, rng: np.random
         **PACKS,
     )  # fmt: skip
     assert report.dispatches == report.ftuner_dispatches == 2
-    beside = ftuner.iree.compile(
+    left_out = ftuner.iree.compile(
         tmp_path / "model.pt2", target=target, parameters=tmp_path / "weights.safetensors", **PACKS
     ).report
-    assert (beside.dispatches, beside.ftuner_dispatches) == (4, 2)
+    assert (left_out.dispatches, left_out.ftuner_dispatches) == (4, 2)
 
 
 #: Models, launches of FTuner's kernels, and relative errors.
@@ -308,7 +308,7 @@ CPU_MODELS: dict[str, tuple[Callable[[], Any], Any, int, float]] = {
 # test_transformers_as_exported runs bert and gpt2.
 @pytest.mark.parametrize("name", CPU_MODELS if SCALE > 1 else ["mlp"])
 def test_whole_models_on_the_cpu(name: str, tmp_path: Path, rng: np.random.Generator) -> None:
-    """What is IREE's and what is FTuner's in one run, at many sizes of one module."""
+    """IREE's and FTuner's kernels run together, at many sizes of one module."""
     make, dtype, launches, tolerance = CPU_MODELS[name]
     torch.manual_seed(int(rng.integers(2**31)))
     sizes = random_sizes(rng, SIZES, 4, 48)
@@ -451,8 +451,8 @@ class Patches(torch.nn.Module):
         return self.second(self.first(x).transpose(1, 2))
 
 
-def test_sizes_behind_a_convolution(tmp_path: Path, rng: np.random.Generator) -> None:
-    """They are halves of what is declared, and the product's range is that of the halves."""
+def test_sizes_after_a_convolution(tmp_path: Path, rng: np.random.Generator) -> None:
+    """The sizes are halves of declared ones, and so is the product's range."""
     pytest.importorskip("iree.runtime")
     torch.manual_seed(int(rng.integers(2**31)))
     model = Patches().eval()
@@ -522,29 +522,29 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{least} to {most}>}}}
 
 
 def test_ranges_of_exported_programs(tmp_path: Path) -> None:
-    """Families are those of linalg with the range that the exported program declares."""
+    """Families equal linalg's with the range that the exported program declares."""
     found = {}
-    for most in (8, 512):
-        length = torch.export.Dim("T", min=2, max=most)
+    for largest in (8, 512):
+        length = torch.export.Dim("T", min=2, max=largest)
         program = torch.export.export(
             torch.nn.Linear(256, 512, bias=False).eval(),
             (torch.randn(4, 256),),
             dynamic_shapes=({0: length},),
         )
         source = tmp_path / "linear.mlir"
-        source.write_text(LINEAR.format(least=1, most=most))
+        source.write_text(LINEAR.format(least=1, most=largest))
         for name, model in (("torch", program), ("linalg", source)):
-            if (name, most) == ("linalg", 512) and SCALE == 1:
+            if (name, largest) == ("linalg", 512) and SCALE == 1:
                 continue
-            folder = tmp_path / f"{name}{most}"
+            folder = tmp_path / f"{name}{largest}"
             ftuner.iree.compile(model, max_kernels=4, keep_intermediates=folder)
-            found[name, most] = exports_of(folder / "after.mlir")
-        assert found["torch", most] == found.get(("linalg", most), found["torch", most])
+            found[name, largest] = exports_of(folder / "after.mlir")
+        assert found["torch", largest] == found.get(("linalg", largest), found["torch", largest])
     assert found["torch", 8] != found["torch", 512]
 
 
-def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
-    """Sizes that nobody declared begin at 1, not at PyTorch's 2; what is declared stays."""
+def test_min_sizes_of_exported_programs(tmp_path: Path) -> None:
+    """Sizes that are not declared begin at 1, not at PyTorch's 2; declared ones stay."""
     from iree.compiler import ir
 
     from ftuner.frontend.iree import exported
@@ -567,7 +567,7 @@ def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
 
 
 def test_a_declared_size_of_one(tmp_path: Path) -> None:
-    """A batch of 1 of a saved program is in the range, and families are those of the range."""
+    """A batch of 1 of a saved program is in the range, and families cover the range."""
     program = torch.export.export(
         torch.nn.Linear(256, 512, bias=False).eval(),
         (torch.randn(4, 256),),
@@ -788,7 +788,7 @@ def test_the_command(matmul: Path, tmp_path: Path) -> None:
 
 
 def test_flags_of_iree(matmul: Path, tmp_path: Path) -> None:
-    """A str is one flag; what is no list of flags is refused before anything runs."""
+    """A str is one flag; a value that is not a list of flags is refused before anything runs."""
     module = tmp_path / "model.vmfb"
     ftuner.iree.compile(matmul, module, iree_flags="--iree-opt-level=O1", max_kernels=1)
     with pytest.raises(ftuner.CompileError, match="nknown command line argument '--wrong'"):

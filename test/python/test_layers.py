@@ -168,9 +168,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_refuses(tmp_path: Path, what: str) -> None:
-    changes, expected = REFUSED[what]
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses(tmp_path: Path, case: str) -> None:
+    changes, expected = REFUSED[case]
     status, messages = check(tmp_path, changes)
     assert status == 1
     for text in expected:
@@ -313,7 +313,7 @@ HARDWARE_TREE = {
         ),
     ],
 )
-def test_paths_are_named_in_their_folders_alone(
+def test_paths_are_named_only_in_their_folders(
     tmp_path: Path, changes: dict[str, str], expected: list[str]
 ) -> None:
     check_path_names(tmp_path, {**PATH_TREE, **changes}, expected)

@@ -55,17 +55,17 @@ def test_positions_are_sines_and_cosines() -> None:
     [([0.0, 0.5, 1.0], 0.104167), ([0.0, 0.25, 1.0], 0.225172), ([0.0, 1.0], 0.0)],
 )
 def test_central_moments_of_samples(target: list[float], wanted: float) -> None:
-    of = moments.central_moment_discrepancy(
+    discrepancy = moments.central_moment_discrepancy(
         torch.tensor([[0.0], [1.0]]), torch.tensor(target)[:, None]
     )
-    assert float(of) == pytest.approx(wanted, abs=1e-6)
+    assert float(discrepancy) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_wider_intervals_count_less() -> None:
     source, target = torch.tensor([[0.0], [2.0]]), torch.tensor([[0.0], [1.0], [2.0]])
     # The example above, twice as wide.
-    of = moments.central_moment_discrepancy(source, target, width=2.0)
-    assert float(of) == pytest.approx(0.104167, abs=1e-6)
+    discrepancy = moments.central_moment_discrepancy(source, target, width=2.0)
+    assert float(discrepancy) == pytest.approx(0.104167, abs=1e-6)
 
 
 def test_the_paper_counts_its_parameters() -> None:
@@ -336,7 +336,7 @@ def test_corrections_are_of_what_latency_predicts(tmp_path: Path) -> None:
     ):
         with pytest.raises(ftuner.Error, match=message):
             run()
-    # Of a target inputs alone count, and times need no prediction.
+    # Only the inputs of a target count, and times need no prediction.
     tuned = training.finetune(trained, data, lacks, None, tuning)
     assert np.isfinite(tuned.predict(data)).all()
     times = boosted.train(lacks, rounds=2)
@@ -386,7 +386,7 @@ def test_each_kind_is_judged_by_folds_that_are_held_out(tmp_path: Path, kind: st
     assert found["held out"]["programs"] == found["held out, by latency"]["programs"] == 8
     loaded = kinds.load(file)
     assert loaded.provenance is not None and loaded.provenance.devices == {"a100": 36, "v100": 36}
-    assert {name: of.rows for name, of in loaded.provenance.deviations.items()} == {
+    assert {name: deviation.rows for name, deviation in loaded.provenance.deviations.items()} == {
         "a100": 4,
         "v100": 4,
     }
@@ -463,8 +463,8 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
     path, mark = str(tmp_path / "a.checkpoint"), checkpoint.fingerprint([data], options)
 
     def trained(name: str, stop: bool, kept: bool) -> bytes:
-        of = checkpoint.Checkpoint(path, mark, seconds=0) if kept else None
-        training.train(data, network.SMALL, options, stop=lambda: stop, checkpoint=of).save(
+        kept_state = checkpoint.Checkpoint(path, mark, seconds=0) if kept else None
+        training.train(data, network.SMALL, options, stop=lambda: stop, checkpoint=kept_state).save(
             str(tmp_path / name)
         )
         return (tmp_path / name).read_bytes()
@@ -475,7 +475,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
     # The same programs in another role, or divided otherwise, are another training.
     first, second = data.select(np.arange(20)), data.select(np.arange(20, len(data)))
     roles = ([data, first, None], [data, None, first], [first, second, None], [data, None, None])
-    assert len({checkpoint.fingerprint(of, options) for of in roles}) == len(roles)
+    assert len({checkpoint.fingerprint(role, options) for role in roles}) == len(roles)
     other = checkpoint.Checkpoint(path, checkpoint.fingerprint([data], training.Options()))
     with pytest.raises(ftuner.Error, match="other rows or options"):
         training.train(data, network.SMALL, options, checkpoint=other)
@@ -506,10 +506,11 @@ def test_latent_vectors_of_a_target_become_like_the_source(tmp_path: Path) -> No
     source, target = (rows.select(rows.device == index) for index in range(2))
     trained = training.train(source, network.SMALL, training.Options(epochs=4, batch=32, rate=6e-4))
 
-    def apart(of: training.Trained) -> float:
+    def apart(predictor: training.Trained) -> float:
         return float(
             training.discrepancy(
-                torch.from_numpy(of.latents(source)), torch.from_numpy(of.latents(target))
+                torch.from_numpy(predictor.latents(source)),
+                torch.from_numpy(predictor.latents(target)),
             )
         )
 
@@ -549,7 +550,7 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
         first += 4 * math.prod(shape)
     else:
         pytest.fail("expected an array 'nodes'")
-    # The first node leads to itself, which would never end, or reads what is no input.
+    # The first node leads to itself, which would never end, or reads a feature that does not exist.
     for field, value, message in (
         (2, 0, "children come behind"),
         (0, rows.shape[1], f"expected nodes of {rows.shape[1]} features"),
@@ -580,7 +581,7 @@ def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
         dataset.Dataset.concatenate([source, *[tasks] * transfer.WEIGHT]), labels=trained.labels
     )
     assert error(tuned) < 0.8 * error(pooled) < 0.8 * error(trained)
-    # Of the source it says what the pooled trees do, and its file says the same.
+    # It predicts for the source what the pooled trees do, and so does its file.
     assert (tuned.predict(source) == pooled.predict(source)).all()
     tuned.save(str(tmp_path / "tuned"))
     assert (kinds.load(tmp_path / "tuned").predict(data) == tuned.predict(data)).all()
@@ -593,7 +594,7 @@ def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
         transfer.tune(trained, source, tasks.select(np.arange(len(tasks)) < 1)).predict(judged)
     ).all()
     vectors = np.stack([data.device_vectors[data.device_names.index("v100")]] * 2)
-    twins = [dataclasses.replace(of, device_vectors=vectors) for of in (source, tasks)]
+    twins = [dataclasses.replace(rows, device_vectors=vectors) for rows in (source, tasks)]
     with pytest.raises(ftuner.Error, match="figures that tell the device 'a100' from 'v100'"):
         transfer.tune(trained, *twins)
     with pytest.raises(ftuner.Error, match="expected programs of the source, and tasks"):
@@ -617,13 +618,13 @@ def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
     vectors[2, 1:] += 0.25
     source = data.select(data.device == data.device_names.index("v100"))
 
-    def on(card: int, factor: float) -> dataset.Dataset:
+    def on_card(card: int, factor: float) -> dataset.Dataset:
         return dataclasses.replace(
             source, device=np.full(len(source), card), device_names=names, device_vectors=vectors,
             microseconds=factor * source.microseconds, task_names=[f"{name} {card}" for name in source.task_names],
         )  # fmt: skip
 
-    known, first, second = on(0, 1), on(1, 3), on(2, 10)
+    known, first, second = on_card(0, 1), on_card(1, 3), on_card(2, 10)
     few = np.arange(len(source)) < 32
     trained = boosted.train(known, rounds=40)
     one = transfer.tune(trained, known, first.select(few))
@@ -631,7 +632,7 @@ def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
         dataset.Dataset.concatenate([known, *[first.select(few)] * transfer.WEIGHT]),
         labels=one.labels,
     )
-    # A device that nobody measured is not taken for one that has some of its figures.
+    # A device without measurements is not taken for one that has some of its figures.
     assert (one.predict(second) == pooled.predict(second)).all()
     assert (one.predict(first) != pooled.predict(first)).any()
     both = transfer.tune(
@@ -664,9 +665,9 @@ def test_commands_tune_and_sample(tmp_path: Path) -> None:
     with open(rows, newline="") as file:
         every = list(csv.DictReader(file))
 
-    def write(name: str, some: list[dict[str, str]], without: tuple[str, ...] = ()) -> str:
+    def write(name: str, some: list[dict[str, str]], left_out: tuple[str, ...] = ()) -> str:
         with (tmp_path / name).open("w", newline="") as file:
-            names = [column for column in some[0] if column not in without]
+            names = [column for column in some[0] if column not in left_out]
             writer = csv.DictWriter(file, names, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(some)

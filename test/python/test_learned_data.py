@@ -111,7 +111,7 @@ def test_joined_slices_store_the_output_once(tmp_path: Path) -> None:
     assert is_near(bias["float-add"], 1024 * 1024) and is_near(
         store["buffer0.bytes"] + store["buffer1.bytes"], 2 * 4 * 1024 * 1024
     )
-    # Of two slices of K that blocks add up, one adds the bias.
+    # One of two slices of K that blocks add up adds the bias.
     *_, store, bias = numbers(read(tmp_path / "rows.csv", row, {**row, "grid_z": 2}), 1)
     assert is_near(store["float-add"], 2 * 1024 * 1024) and is_near(bias["float-add"], 1024 * 1024)
 
@@ -499,11 +499,11 @@ def test_files_come_back(tmp_path: Path) -> None:
     for name in (*Dataset.NUMBERS, *Dataset.TEXTS):
         assert (getattr(found, name) == getattr(data, name)).all(), name
     assert found.task_names == data.task_names and found.device_names == data.device_names
-    for ours, theirs in zip(data.trees, found.trees):
-        assert [tree.blocks for tree in ours] == [tree.blocks for tree in theirs]
+    for written, read in zip(data.trees, found.trees):
+        assert [tree.blocks for tree in written] == [tree.blocks for tree in read]
         assert all(
             (a.features == b.features).all() and (a.ordering == b.ordering).all()
-            for a, b in zip(ours, theirs)
+            for a, b in zip(written, read)
         )
     assert found.save(tmp_path / "b.dataset") == digest
     assert data.select(np.array([1])).save(tmp_path / "c.dataset") != digest

@@ -34,7 +34,7 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 4>}} {
 
 
 def explained(*arguments: str, code: int = 0) -> str:
-    """What `ftuner explain` printed, or its errors."""
+    """Returns the output of `ftuner explain`, or its errors."""
     result = run_command(
         "explain", "p.mlir", "--device=h200", "--cost-model=learned", "--json", *arguments
     )
@@ -65,9 +65,9 @@ def programs(count: int) -> tuple[dataset.Dataset, np.ndarray]:
     )
     rng = np.random.default_rng(1)
     golden = provenance.Golden(trees, np.repeat(vectors[:1], count, 0)).dataset()
-    times = np.array([10.0 + sum(tree.blocks for tree in of) for of in trees]) * rng.uniform(
-        0.8, 1.2, count
-    )
+    times = np.array(
+        [10.0 + sum(tree.blocks for tree in program) for program in trees]
+    ) * rng.uniform(0.8, 1.2, count)
     return (
         dataclasses.replace(
             golden,
@@ -102,10 +102,10 @@ def test_the_compiler_equals_pytorch(tmp_path: Path, combine: str, transform: st
     wanted = again.predict(data)
     for card, name in enumerate(data.device_names):
         values, is_ratio = model().learned(path, name, "simt", rows)
-        of = data.device == card
+        on_card = data.device == card
         assert is_ratio == corrects
-        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(
-            wanted[of], rel=1e-4
+        assert values[on_card] * (data.predicted[on_card] if corrects else 1) == pytest.approx(
+            wanted[on_card], rel=1e-4
         )
 
 
@@ -119,10 +119,10 @@ def test_the_compiler_equals_boosted_trees(tmp_path: Path, transform: str, corre
     assert len(np.unique(wanted)) > 2
     for card, name in enumerate(data.device_names):
         values, is_ratio = model().learned(path, name, "simt", rows)
-        of = data.device == card
+        on_card = data.device == card
         assert is_ratio == corrects
-        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(
-            wanted[of], rel=1e-6
+        assert values[on_card] * (data.predicted[on_card] if corrects else 1) == pytest.approx(
+            wanted[on_card], rel=1e-6
         )
 
 
@@ -160,11 +160,13 @@ def test_programs_unlike_those_of_the_training_are_unknown(tmp_path: Path) -> No
 
 
 def test_deviations_are_of_rows_that_were_not_trained_on() -> None:
-    of = provenance.Deviation.of([2.0, 2.0, 8.0, 8.0], [1.0, 2.0, 4.0, 8.0], [0, 0, 1, 1])
-    assert of.rows == 4
+    deviation = provenance.Deviation.from_predictions(
+        [2.0, 2.0, 8.0, 8.0], [1.0, 2.0, 4.0, 8.0], [0, 0, 1, 1]
+    )
+    assert deviation.rows == 4
     # ln 2 off or not: half of the rows, and about the mean of each of two tasks.
-    assert of.overall == pytest.approx(np.log(2) / np.sqrt(2))
-    assert of.between == pytest.approx(np.log(2) / np.sqrt(2))
+    assert deviation.overall == pytest.approx(np.log(2) / np.sqrt(2))
+    assert deviation.within_task == pytest.approx(np.log(2) / np.sqrt(2))
 
 
 def test_a_tuned_predictor_was_trained_on_more(tmp_path: Path) -> None:
@@ -187,9 +189,9 @@ def test_the_search_takes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     found = json.loads(explained("--learned-model=a.predictor"))
     builtin = json.loads(explained("--learned-model=h200"))
-    for of in (found, builtin):
-        assert of["calibration"].startswith("h200+predictor-")
-        program = of["workloads"][0]["shapes"][0]["program"]
+    for explanation in (found, builtin):
+        assert explanation["calibration"].startswith("h200+predictor-")
+        program = explanation["workloads"][0]["shapes"][0]["program"]
         terms = {term["name"]: term["us"] for term in program["predicted_terms"]}
         latency = program["predicted_figures"]["latency_time"]
         assert program["predicted_us"] == pytest.approx(latency + terms["correction"], rel=1e-3)

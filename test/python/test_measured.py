@@ -84,19 +84,19 @@ def test_other_outputs_are_errors(change: dict[str, Any], message: str) -> None:
 
 
 def test_command(tmp_path: Path) -> None:
-    sample, mine = tmp_path / "bandwidths.json", tmp_path / "mine.json"
+    sample, own = tmp_path / "bandwidths.json", tmp_path / "mine.json"
     sample.write_text(json.dumps(SAMPLE))
 
     def ftuner_devices(*arguments: Any) -> Any:
         return run_command("devices", *arguments)
 
-    done = ftuner_devices("a100", "--measured", sample, "-o", mine)
+    done = ftuner_devices("a100", "--measured", sample, "-o", own)
     assert done.returncode == 0, done.stderr
-    assert json.loads(mine.read_text())["measured_dram_gbps"] == 1401.2
+    assert json.loads(own.read_text())["measured_dram_gbps"] == 1401.2
     # Again, of the file; the compiler takes it and uses the rates.
-    done = ftuner_devices(mine, "--measured", sample, "-o", mine)
+    done = ftuner_devices(own, "--measured", sample, "-o", own)
     assert done.returncode == 0, done.stderr
-    ftuner.explain(ROOT / "examples" / "dense.mlir", {"T": 8}, device=mine, bandwidths="measured")
+    ftuner.explain(ROOT / "examples" / "dense.mlir", {"T": 8}, device=own, bandwidths="measured")
     for arguments, code, message in (
         (["--measured", sample], 2, "option --measured: expected a name or --query"),
         (["a100", "--measured", tmp_path / "none"], 1, "cannot read"),

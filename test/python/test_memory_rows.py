@@ -58,7 +58,7 @@ def test_builtin_constants_predict_each_device(sample: MeasurementTable) -> None
 
 
 def test_fit_finds_what_rows_were_made_with(sample: MeasurementTable) -> None:
-    """Of the constants that rows tell apart: the others are held."""
+    """The fit finds the constants that rows tell apart; the other constants are held."""
     rows = sample[sample.devices.index("v100-pcie") == sample.device]
     start = model().calibration("global")
     made = {**start, "stream_dram_share": 0.7, "stream_l2_bytes_per_cycle": 11.0}
@@ -87,13 +87,13 @@ def test_more_rows_and_columns_take_longer(op: str, tmp_path: Path) -> None:
 
 
 def test_elements_one_by_one_take_longer() -> None:
-    """The same bytes; with half as many the instructions count, which are as many."""
+    """The bytes are equal; for half as many bytes the equal number of instructions counts."""
     figures = [model().device("a100-pcie")[1]]
     constants = model().calibration("a100-pcie")
     device = np.zeros(1, np.int64)
 
     def times(size: float) -> tuple[float, float]:
-        """Of 32768 × 1024 elements one by one, and in their order."""
+        """Times for 32768 × 1024 elements one by one, and in their order."""
         where = (np.array([32768.0]), np.array([1024.0]), np.array([size]), figures, device)
         strided = model().predict(strided_launches_of(*where), constants)
         alike = model().predict(
@@ -104,7 +104,7 @@ def test_elements_one_by_one_take_longer() -> None:
     strided, alike = times(4)
     # A copy of permuted heads on an A100 took 221 us, 27 of them of the host.
     assert strided == pytest.approx(221 - 27, rel=0.1) and strided > 1.05 * alike
-    # In 16 bits, which nobody measured, instructions count for more.
+    # In 16 bits, which is not measured, instructions count for more.
     narrow, narrow_alike = times(2)
     assert narrow / narrow_alike > strided / alike
 

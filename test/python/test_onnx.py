@@ -95,7 +95,7 @@ def check(model: Any, function: Any, inputs: dict[str, np.ndarray[Any, Any]]) ->
 
 
 def test_encoder(encoder: Any, path: str, rng: np.random.Generator) -> None:
-    """The function keeps its weights, sizes keep their names, and kernels those of nodes."""
+    """The function keeps its weights, sizes keep their names, and kernels the names of nodes."""
     encoder_operators = {node.op_type for node in encoder.graph.node}
     module = ftuner.compile(path, ranges={"length": (1, 64), "batch size": (1, None)}, **OPTIONS)
     signature = "model(tokens: i64[batch_size, length]) -> y: f32[?, ?, 32]"
@@ -227,7 +227,7 @@ def write_library(tmp_path: Path) -> Any:
 
 
 def test_files_of_others_stay(write_library: Any, rng: np.random.Generator, capsys: Any) -> None:
-    """What FTuner wrote is replaced as one; another file of such a name is an error."""
+    """Files of FTuner are replaced together; another file of such a name is an error."""
     output, code = write_library(perceptron(rng, (8, 16)))
     folder = output.parent
     assert code == 0
@@ -375,7 +375,7 @@ def test_refused_operators(tmp_path: Path, operator: str, sentence: str) -> None
 
 
 def test_operators_of_another_meaning(tmp_path: Path) -> None:
-    """What the importer would lower to other numbers is refused by one sentence."""
+    """An operator that the importer would lower to other numbers is refused by one sentence."""
     graphs = {
         "Gelu of the domain com.example": (
             [node("Gelu", ["x"], ["y"], domain="com.example")],

@@ -24,7 +24,7 @@ from scale import SCALE
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "coverage"))
 import onnx_node_tests as node_tests
 
-#: Of each of these, ONNX's own results.
+#: Node tests whose results are ONNX's own.
 PASSED = """
     add_uint8 maxpool_2d_uint8 qlinearmatmul_2D_uint8_float32 dynamicquantizelinear
     attention_4d_gqa_with_past_and_present attention_4d_diff_heads_mask4d_padded_kv
@@ -34,7 +34,7 @@ PASSED = """
     det_2d l2normalization_axis_0 matmul_4d_1d scan9_sum
 """.split()
 
-#: Of each of these, a sentence with the operator and what to change.
+#: Node tests that are refused by a sentence with the operator and the change to make.
 REFUSED = """
     if loop11 reduce_sum_keepdims_random reshape_reduced_dims scatternd nonzero_example bernoulli
     bernoulli_expanded
@@ -44,7 +44,7 @@ REFUSED = """
 """.split()
 
 
-#: Of operators on rows, how many of ONNX's tests pass at the least; no other is but refused.
+#: Minimum number of ONNX's tests that pass, by operator on rows; all others are refused.
 FLOORS = {
     "ArgMax": 16, "ArgMin": 16, "AveragePool": 18, "BatchNormalization": 4, "GlobalAveragePool": 2,
     "GlobalMaxPool": 2, "GroupNormalization": 4, "Hardmax": 7, "InstanceNormalization": 2,
@@ -80,9 +80,9 @@ def test_page_keeps_floors() -> None:
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[4:]
     ]
     found = {row[0]: (int(row[2]), int(row[4])) for row in rows if len(row) == 5}
-    for operator, least in FLOORS.items():
+    for operator, min_passed in FLOORS.items():
         passed, bad = found[operator]
-        assert passed >= least and bad == 0, operator
+        assert passed >= min_passed and bad == 0, operator
 
 
 @pytest.mark.parametrize("operator", FLOORS)

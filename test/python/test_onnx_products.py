@@ -33,7 +33,7 @@ def instructions_of(compiled: Any) -> set[str]:
 def test_convolutions_of_points(
     rng: np.random.Generator, rank: int, stride: int, has_bias: bool
 ) -> None:
-    """Of any rank, with sizes that are known at a call alone."""
+    """The rank is any, and sizes are known only at a call."""
     names = ["height", "width", "depth"][:rank]
     values = {"w": floats(rng, 24, 12, *[1] * rank)}
     if has_bias:
@@ -85,7 +85,7 @@ def test_integer_products(rng: np.random.Generator) -> None:
 
 
 def test_integer_products_of_symmetric_weights(rng: np.random.Generator) -> None:
-    """Of weights without a zero point no sum over rows is needed."""
+    """Weights without a zero point need no sum over rows."""
     values = {"b": integers(rng, s8, 40, 24), "q": np.array(0, s8)}
     lhs = (u8, ["batch", "rows", 40])
     model = integer_product(lhs, (s8, [40, 24]), {"p": (u8, []), "q": (s8, [])}, values)
@@ -98,7 +98,7 @@ def test_integer_products_of_symmetric_weights(rng: np.random.Generator) -> None
 
 
 def test_integer_products_of_batches(rng: np.random.Generator) -> None:
-    """Factors that are no weights, with batches, zero points and sums of a dynamic length."""
+    """Factors that are not weights, with batches, zero points and sums of a dynamic length."""
     model = integer_product(
         (s8, ["batch", 9, "inner"]),
         (u8, ["batch", "inner", 6]),
@@ -129,7 +129,7 @@ def test_integer_product_of_a_vector(rng: np.random.Generator) -> None:
 
 
 def test_dynamic_quantization(rng: np.random.Generator) -> None:
-    """What is quantized at run time is multiplied as integers, too."""
+    """Operands that are quantized at run time are multiplied as integers, too."""
     nodes = [
         node("DynamicQuantizeLinear", ["x"], ["q", "scale", "point"]),
         node("MatMulInteger", ["q", "w", "point"], ["h"]),

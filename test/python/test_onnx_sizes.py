@@ -79,7 +79,7 @@ def test_reshapes(rng: np.random.Generator) -> None:
     )
     calls = [{"x": floats(rng, *shape)} for shape in ((3, 4, 12), (1, 12, 2), (2, 6, 8))]
     compiled = check(built, *calls)
-    # 5 x 2 x 2 elements are no rows of 12.
+    # 5 x 2 x 2 elements are not rows of 12.
     with pytest.raises(ftuner.Error, match="Reshape 2: expected as many elements"):
         compiled.run({"x": floats(rng, 5, 2, 2)})
 

@@ -91,7 +91,7 @@ MANIFEST: dict[str, Any] = {
 
 
 def with_schedules(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The same plans, families with schedules."""
+    """Returns the manifest with schedules in its families, as format 3 has them."""
     result: dict[str, Any] = json.loads(json.dumps(manifest))
     result["format_version"] = 3
     for family in result["workloads"][0]["families"]:
@@ -110,7 +110,7 @@ def with_schedules(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_parts_last(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The same kernels by the ABI of version 4."""
+    """Returns the manifest with kernels by the ABI of version 4."""
     result = with_schedules(manifest)
     result["format_version"] = 4
     pointer, part, scale, offset = result["kernels"][0]["parameters"]

@@ -64,12 +64,15 @@ def test_streams_run_their_launches_in_order() -> None:
     assert [launch.queue for launch in launches] == [0, 1, 1, 0]
     for queues in (1, 2, 3):
         placed = replay.replay(replay.assign([1.0, 6.0, 2.0, 3.0], [(), (), (1,), (0,)], queues))
-        of = {item.launch: item for item in placed}
-        assert of[2].start >= of[1].end and of[3].start >= of[0].end
+        placed_by_launch = {item.launch: item for item in placed}
+        assert (
+            placed_by_launch[2].start >= placed_by_launch[1].end
+            and placed_by_launch[3].start >= placed_by_launch[0].end
+        )
     # 3 follows 2 on the stream that is free behind the gap of 2, and 1 has 6 for itself.
     order = ([1.0, 6.0, 1.0, 1.0, 1.0, 1.0, 2.0], [(), (), (0,), (2,), (3,), (4,), ()])
     assert replay.makespan(replay.replay(replay.assign(*order, 2, 3), 3)) == 17
-    # Behind a launch without kernels is no gap, and between the three of the second there are two.
+    # No gap follows a launch without kernels, and the three kernels of the second have two gaps.
     launches = replay.assign([2.0, 6.0, 0.0, 2.0], [()] * 4, 1, 5, kernels=[1, 3, 0, 1])
     placed = replay.replay(launches, 5)
     assert [(item.start, item.end) for item in placed] == [(0, 2), (7, 23), (28, 28), (28, 30)]
@@ -95,9 +98,9 @@ def placed(
 def test_the_host_issues_launches() -> None:
     """A kernel starts once its stream is free and its issue has ended."""
     chain: list[tuple[int, ...]] = [(), (0,), (1,)]
-    # A host that is slower than the device determines the time, but for the last kernel.
+    # A host that is slower than the device determines the time, except for the last kernel.
     assert placed([1.0, 1.0, 1.0], chain, 1, 0, 4) == [(0, 4, 5), (4, 8, 9), (8, 12, 13)]
-    # One that is faster shows at the first kernel alone; behind a long kernel it gets ahead.
+    # A faster host shows only at the first kernel; during a long kernel it gets ahead.
     assert placed([9.0, 9.0, 9.0], chain, 1, 0, 4) == [(0, 4, 13), (4, 13, 22), (8, 22, 31)]
     assert placed([9.0, 1.0, 1.0], chain, 1, 0, 4) == [(0, 4, 13), (4, 13, 14), (8, 14, 15)]
     # Gaps are the device's: the host does not wait for them.
@@ -248,14 +251,14 @@ def test_a_timeline_of_an_explanation() -> None:
     assert issued.latency == 32 and issued.host == 32 and issued.sum == 21
     assert "the host issues a kernel every 4 µs, all of them in 32.0 µs" in issued.text(0)
     assert "host" not in one.text(None)
-    # Of the product's 10 the sums take 3: issued until 8 and 12, it ends at 15 + 3.
-    told = explained()
-    told["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [
+    # The sums take 3 of the product's 10: issued until 8 and 12, it ends at 15 + 3.
+    explanation = explained()
+    explanation["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [
         {"name": "second_kernel", "us": 3.0, "share": 0.3}
     ]
-    (apart,) = timeline.timelines(told, launch_interval=4)
+    (apart,) = timeline.timelines(explanation, launch_interval=4)
     assert apart.launches[1].turn == (7, 3) and apart.placed[1].end == 18
-    (slow,) = timeline.timelines(told, launch_interval=9)
+    (slow,) = timeline.timelines(explanation, launch_interval=9)
     assert slow.placed[1].start == 18 and slow.placed[1].end == 30
     (alike,) = timeline.timelines(explained(), launch_interval=9)
     assert alike.launches[1].turn == () and alike.placed[1].end == 32
@@ -271,8 +274,8 @@ def test_a_timeline_of_an_explanation() -> None:
         assert "sum of 8 kernels 21.0 µs" in text and "1 launch is not in it" in text
     assert "k2" not in one.text(0) and "… 3 launches …" in one.text(2) and "f_0" not in one.text(2)
     listed = {
-        most: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(most)]
-        for most in (1, 3, 4, 5)
+        count: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(count)]
+        for count in (1, 3, 4, 5)
     }
     assert listed == {
         1: ["k0"],
@@ -344,7 +347,7 @@ def test_names_of_formulas() -> None:
 
 
 def check_trace(trace: dict[str, Any]) -> Counter[str]:
-    """What the Trace Event Format asks of the events that we write; how many there are of each phase."""
+    """Checks events against the Trace Event Format; returns their number by phase."""
     assert set(trace) == {"traceEvents", "displayTimeUnit"} and trace["displayTimeUnit"] in (
         "ms",
         "ns",
@@ -386,7 +389,7 @@ def test_traces_and_figures(tmp_path: Path) -> None:
     counts = check_trace(json.loads(timeline.trace_text(found)))
     # Two processes, three threads, ten launches, and one that waits for another stream.
     assert counts == {"M": 5, "X": 10, "s": 1, "f": 1}
-    # The host is a thread of its own that issues the four launches that happen, so slowly that one stream runs all.
+    # The host is a separate thread that issues the four launches that happen, so slowly that one stream runs all.
     issued = timeline.timelines(explained(), streams=2, launch_interval=4)
     events = timeline.trace(issued)["traceEvents"]
     assert check_trace({"traceEvents": events, "displayTimeUnit": "ns"}) == {"M": 4, "X": 9}
@@ -629,7 +632,7 @@ def changed(tmp_path: Path, text: str) -> Path:
 
 
 def test_sizes_without_symbols(tmp_path: Path) -> None:
-    """A dynamic dimension has a name of its own, which also tells the axis, and the other way round."""
+    """A dynamic dimension has its own name, which also tells the axis, and the other way round."""
     source = changed(tmp_path, MATMUL.replace('{ukernel.shape = ["T", 32]}', ""))
     predict = ("predict", source, "--device=v100", "--max-kernels=2")
     text = ok(*predict, "--size=a_dim0=8")
@@ -641,7 +644,7 @@ def test_sizes_without_symbols(tmp_path: Path) -> None:
     assert "matmul on v100, a_dim0 = 8" in ok("predict", scalar, *predict[2:], "--batch=8")
 
 
-#: Two functions with a size each, and words that are none.
+#: Two functions with a size each, and words that are not functions.
 FUNCTIONS = """
 // Try T = #ukernel.range<1 to 4>, {ukernel.shape = ["batch", 64]}.
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>, N = #ukernel.range<1 to 64>}} {
@@ -666,7 +669,7 @@ def test_functions_of_different_sizes(tmp_path: Path) -> None:
     predict = ("predict", source, "--device=v100", "--max-kernels=2", "--size=T=9")
     assert "first on v100, T = 9\n" in ok(*predict, "--size=N=5", "--function=first")
     assert "second on v100, N = 5\n" in ok(*predict, "--size=N=5", "--function=second")
-    # Those of the other one need not be given.
+    # Sizes of the other function need not be given.
     assert "first on v100, T = 9\n" in ok(*predict, "--function=first")
     fails(
         1, "expected a size of 'N' for axis M of workload 'second_0'", *predict, "--function=second"
@@ -726,7 +729,7 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         return models.operator_of(row)
 
     linear = operator("bert.query", "(2, 8, 64)", "[[2, 8, 32], [64, 32]]")
-    assert (linear.what, linear.extents, linear.times, linear.measured_us) == (
+    assert (linear.kind, linear.extents, linear.times, linear.measured_us) == (
         "product",
         (1, 16, 64, 32),
         3,
@@ -743,9 +746,9 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
         "attn_drop": "nothing",
         "truediv": "relu",
     }
-    for name, what in others.items():
-        assert operator(name, "(8, 64)", "[[8, 64]]").what == what
-    assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
+    for name, kind in others.items():
+        assert operator(name, "(8, 64)", "[[8, 64]]").kind == kind
+    assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").kind == "add"
     # Three times 4 and three of nothing, with a gap between any two that happen.
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
     kernels = models.kernels_of([linear, nothing], [4.0, 0.0])
@@ -755,7 +758,7 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     assert models.replayed(kernels, 0, 6) == 18 + 4
     assert models.launch_interval(kernels, 22) == pytest.approx(6, abs=1e-4)
     assert models.launch_interval(kernels, 12) == 0
-    # Of the 4 a second kernel takes 3.
+    # A second kernel takes 3 of the 4.
     assert models.kernels_of([linear, batched], [4.0, 5.0], [3.0, 0.0]) == [
         1,
         3,
@@ -796,23 +799,23 @@ def test_each_framework_has_a_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_operands_that_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an elementwise operator is, by its operands, in benchmarks/cpu/replay_models.py."""
+    """Operands decide the kind of an elementwise operator in benchmarks/cpu/replay_models.py."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
     models = importlib.import_module("replay_models")
     scores, output = [2, 8, 64, 64], (2, 8, 64, 64)
 
-    def what(name: str, inputs: list[list[int]], l2_bytes: float) -> str:
+    def kind(name: str, inputs: list[list[int]], l2_bytes: float) -> str:
         return str(models.elementwise_of(name, output, inputs, l2_bytes))
 
     # A mask for all heads is read again after 64 × 64 elements of three tensors, 49,152 bytes; one of columns after 64.
-    assert what("add", [scores, [2, 1, 64, 64]], 49_151) == "add"
-    assert what("add", [scores, [2, 1, 64, 64]], 49_152) == "strided"
-    assert what("add", [scores, [2, 1, 1, 64]], 49_151) == "strided"
-    assert what("where", [[1, 1, 64, 64], scores, [1]], 1000) == "strided"
-    assert what("add", [scores, scores], 1) == "add"
+    assert kind("add", [scores, [2, 1, 64, 64]], 49_151) == "add"
+    assert kind("add", [scores, [2, 1, 64, 64]], 49_152) == "strided"
+    assert kind("add", [scores, [2, 1, 1, 64]], 49_151) == "strided"
+    assert kind("where", [[1, 1, 64, 64], scores, [1]], 1000) == "strided"
+    assert kind("add", [scores, scores], 1) == "add"
     # Scalars do not make a kernel of single elements.
-    assert what("truediv", [scores, [1]], 1e9) == what("tanh", [scores], 1000) == "relu"
-    assert what("contiguous", [scores], 1) == "strided"
+    assert kind("truediv", [scores, [1]], 1e9) == kind("tanh", [scores], 1000) == "relu"
+    assert kind("contiguous", [scores], 1) == "strided"
     assert models.elementwise_of("contiguous", (2, 8, 64), [[2, 8, 64]], 1) == "nothing"
     assert models.elementwise_of("wte", (2, 8, 64), [[2, 8], [100, 64]], 1e9) == "relu"
 
@@ -834,15 +837,15 @@ def test_launches_of_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
                      ("ft", "f16"): 11, ("ft", "tf32"): 14}  # fmt: skip
     assert len(layers.layer_of("ft", "f16", 1, 385)) == 14
     for name, dtype in count:
-        products = [one.extents for one in layer(name, dtype) if one.what == "product"]
-        fused = [one.extents for one in layer(name, dtype) if one.what == "attention"]
+        products = [one.extents for one in layer(name, dtype) if one.kind == "product"]
+        fused = [one.extents for one in layer(name, dtype) if one.kind == "attention"]
         flops = sum(2 * b * m * n * k for b, m, n, k in products) + sum(
             4 * h * t * t * d for h, t, d in fused
         )
         # 12 · 768² weights for each of 64 tokens, and two products of 32 × 32 × 64 for each of 24 heads.
         assert flops == 2 * 64 * 12 * 768**2 + 2 * 24 * 2 * 32 * 32 * 64
     softmax = [
-        one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.what == "relu"
+        one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.kind == "relu"
     ]
     assert softmax == ["maximum", "exponentials", "division"]
 

@@ -42,10 +42,10 @@ def test_one_plan_and_a_plan_for_each(
         assert min(float(row[f"{judge}_ratio"]) for row in rows) >= 1
         assert "1" in {row[f"{judge}_rank"] for row in rows}
         assert all(len(row[f"{judge}_us"].split()) == 4 for row in rows)
-    # The same program at a shape, however it was found: no plan is much better than that of its own.
+    # A shape has one program, however it was found: no plan is much better than the shape's own plan.
     one, each = rows[:2]
-    for together, alone in zip(one["latency_us"].split(), each["latency_us"].split()):
-        assert float(together) == pytest.approx(float(alone), rel=0.05)
+    for together, separate in zip(one["latency_us"].split(), each["latency_us"].split()):
+        assert float(together) == pytest.approx(float(separate), rel=0.05)
     assert int(one["kernels"]) < int(each["kernels"])
     # The last line was cut off: that plan is made again, and all others are known.
     lines = state.read_text().splitlines(keepends=True)

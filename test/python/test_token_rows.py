@@ -58,9 +58,9 @@ def test_rows_take_the_fastest_of_their_choices(sample: MeasurementTable) -> Non
     every = model().predict(sample.launches, constants)
     first = 0
     for row, time in enumerate(sample.predict(constants)):
-        mine = every[first : first + sample.choices[row]]
+        choices = every[first : first + sample.choices[row]]
         first += sample.choices[row]
-        assert time == mine.min()
+        assert time == choices.min()
     fastest = model().predict(sample.fastest(constants), constants)
     assert np.array_equal(fastest, sample.predict(constants))
 
@@ -86,7 +86,7 @@ def test_neighbours_in_m_are_in_one_fold(sample: MeasurementTable) -> None:
 
 
 def test_short_rows_are_left_out(tmp_path: Path) -> None:
-    """Those of rounded times; finer ones count, however short."""
+    """Short rows of rounded times are left out; rows of finer times count, however short."""
 
     def fitted(*times: float) -> list[bool]:
         rows = [["a40", "f16", "nt", 64, 4096, 4096, us, "2023"] for us in times]
@@ -184,7 +184,7 @@ def test_every_nth_row() -> None:
 
 
 def test_types_differ_by_bytes_and_rates(tmp_path: Path) -> None:
-    """Where the tensor cores set the pace, a type takes what its rate says."""
+    """If the tensor cores set the pace, a type's rate decides its time."""
     types = ("f16", "bf16", "tf32", "i8")
     rows = [["a100-80gb", name, "nt", 8192, 8192, 8192, 5000, "2023"] for name in types]
     found = read([write_csv(tmp_path / "a.csv", COLUMNS, rows)], Devices())
@@ -196,7 +196,7 @@ def test_types_differ_by_bytes_and_rates(tmp_path: Path) -> None:
 
 
 def test_the_set_of_kernels() -> None:
-    """Those of the documentation: what fits, and of equal residency the most stages."""
+    """The set follows the documentation: tiles that fit, with the most stages for their residency."""
     capacity = 167936.0
     found = list(tiles(capacity, has_warpgroups=False))
     assert len(set(found)) == len(found)
@@ -269,7 +269,7 @@ def test_fits_find_the_constants_of_made_up_times(
     assert all(found.constants[name] == start[name] for name in start if name not in TENSOR)
 
 
-def test_rows_of_the_tensor_cores_leave_the_others_alone(
+def test_rows_of_the_tensor_cores_do_not_change_the_others(
     tmp_path: Path, sample: MeasurementTable, rng: np.random.Generator
 ) -> None:
     columns = "op device B M N K latency_ms kernel".split()
@@ -286,13 +286,11 @@ def test_rows_of_the_tensor_cores_leave_the_others_alone(
     start = model().calibration("global")
     # What all kernels share and rows of the tensor cores tell is of the global constants.
     others = [name for name in start if name not in (*TENSOR, *TENSOR_SHARED)]
-    alone, together = fit_own(plain, start), fit_own(both[both.device == 0], start)
-    assert {n: alone.constants[n] for n in others} == {n: together.constants[n] for n in others}
+    own_only, together = fit_own(plain, start), fit_own(both[both.device == 0], start)
+    assert {n: own_only.constants[n] for n in others} == {n: together.constants[n] for n in others}
     assert any(together.constants[name] != start[name] for name in TENSOR)
-    alone_of_all, of_all = fit_global(plain, start), fit_global(both, start)
-    assert {n: alone_of_all.constants[n] for n in others} == {
-        n: of_all.constants[n] for n in others
-    }
+    global_only, of_all = fit_global(plain, start), fit_global(both, start)
+    assert {n: global_only.constants[n] for n in others} == {n: of_all.constants[n] for n in others}
 
 
 def test_devices_of_a_die_share_constants(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -315,17 +313,17 @@ def test_devices_of_a_die_share_constants(tmp_path: Path, rng: np.random.Generat
     files = {one.stem: json.loads(one.read_text()) for one in out.glob("*.json")}
     assert {"global", "a100-pcie", "a100-80gb", "a40", "h100", "v100-pcie"} == set(files)
     plain, large = files["a100-pcie"]["constants"], files["a100-80gb"]["constants"]
-    # Memory-bound kernels, of which there is no row, keep what the compiler has for the device.
+    # Memory-bound kernels, without rows, keep the compiler's constants of the device.
     memory = (*MEMORY, *MEMORY_SHARED)
     assert all(plain[name] == large[name] for name in plain if name not in memory)
     built_in = model().default_calibration("a100-80gb")
     assert all(large[name] == built_in[name] for name in memory)
-    # What says nothing of the rest of a die is no calibration of other devices.
+    # Constants that tell nothing of the rest of a die do not calibrate other devices.
     assert {name for name, one in files.items() if "die" in one} == {"a100-pcie", "v100-pcie"}
     v100, shared = files["v100-pcie"]["constants"], files["global"]["constants"]
     others = [name for name in TENSOR if name not in TENSOR_ENERGIES]
     assert {n: v100[n] for n in others} == {n: shared[n] for n in others}
-    # Energies are those of the nearest process: 8 nm is nearer to 12 than 7 and 4.
+    # Energies follow the nearest process: 8 nm is nearer to 12 than 7 and 4.
     nearest = files["a40"]["constants"]
     assert {n: v100[n] for n in TENSOR_ENERGIES} == {n: nearest[n] for n in TENSOR_ENERGIES}
 
@@ -374,10 +372,10 @@ def test_predictions_beyond_what_was_measured_fail(
             {
                 sample.devices.names[d]: {
                     f"{int(n)} {int(k)} {int(m)}": us * scale * 1.01
-                    for m, n, k, us, of in zip(
+                    for m, n, k, us, device in zip(
                         *(sample.extra[axis] for axis in "MNK"), sample.microseconds, sample.device
                     )
-                    if of == d
+                    if device == d
                 }
                 for d in range(len(sample.devices.names))
             }

@@ -46,8 +46,8 @@ def test_few_rows_of_batches_are_priced_too_fast(ends: Any) -> None:
     found = ratios(ends, [row for row in ends.at_ends(ends.measured()) if row.product[0] > 1])
     assert len(found) == 8
     for row, ratio in found:
-        least = 0.9 if row.product[1] == 1 else 0.5
-        assert least < ratio < 1.1, (row.workload, row.product, ratio)
+        lowest = 0.9 if row.product[1] == 1 else 0.5
+        assert lowest < ratio < 1.1, (row.workload, row.product, ratio)
 
 
 def test_short_slices(ends: Any) -> None:
@@ -65,16 +65,16 @@ def test_short_slices(ends: Any) -> None:
 
 
 def test_how_the_right_factor_lies() -> None:
-    """wgmma reads factors of f32 along K alone, and kernels for few rows read them so."""
+    """wgmma reads factors of f32 only along K, and kernels for few rows read them so."""
     for dtype, rows in (("tf32", 64), ("f32", 4)):
         product = [(1, rows, 2304, 768)]
-        along = vendor.predict("h200", dtype, product)
-        across = vendor.predict("h200", dtype, product, is_transposed=False)
-        assert along is not None and across is not None and along[0] < 0.7 * across[0]
+        transposed = vendor.predict("h200", dtype, product)
+        plain = vendor.predict("h200", dtype, product, is_transposed=False)
+        assert transposed is not None and plain is not None and transposed[0] < 0.7 * plain[0]
     # 16-bit factors are read either way.
     either = [
-        vendor.predict("h200", "f16", [(1, 64, 2304, 768)], is_transposed=of)
-        for of in (False, True)
+        vendor.predict("h200", "f16", [(1, 64, 2304, 768)], is_transposed=is_transposed)
+        for is_transposed in (False, True)
     ]
     assert either[0] == either[1]
 

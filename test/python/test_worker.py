@@ -95,7 +95,7 @@ def test_kept_and_started_again() -> None:
 
 
 def test_threads_and_forks() -> None:
-    """Threads take turns; a forked process has a worker of its own."""
+    """Threads take turns; a forked process has its own worker."""
     found: list[str] = []
     threads = [
         threading.Thread(target=lambda: found.append(torch_mlir.lower_text(RELU, PASSES)))
@@ -122,7 +122,7 @@ def test_threads_and_forks() -> None:
 
 
 def test_a_program_of_standard_input(tmp_path: Path) -> None:
-    """Without a file of its own, in a folder with modules of the names that the worker imports."""
+    """The worker runs without its own file, in a folder with modules of the names that it imports."""
     for name in ("iree.py", "onnx.py", "json.py"):
         (tmp_path / name).write_text("raise SystemExit('imported')")
     script = f"""

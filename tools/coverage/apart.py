@@ -1,4 +1,4 @@
-"""Runs a function in a process of its own, for what it calls may end its process or never return."""
+"""Runs a function in a separate process, since its callees may end their process or never return."""
 
 import os
 import signal
@@ -19,5 +19,5 @@ def run_isolated(work, seconds):
         os._exit(0)
     os.close(sender)
     with os.fdopen(receiver, "rb") as pipe:
-        told = pipe.read()
-    return told, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        answer = pipe.read()
+    return answer, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -117,8 +117,8 @@ class UNet(nn.Module):
         a = F.silu(self.first_norm(self.first(x)))
         d = F.silu(self.deep_norm(self.deep(F.avg_pool2d(a, 2))))
         smooth = F.interpolate(d, scale_factor=2.0, mode="bilinear", align_corners=False)
-        near = F.interpolate(d[:, :8], size=a.shape[2:], mode="nearest")
-        return self.head(torch.cat([self.up(d) + smooth[:, :8] + near, a], 1))
+        nearest = F.interpolate(d[:, :8], size=a.shape[2:], mode="nearest")
+        return self.head(torch.cat([self.up(d) + smooth[:, :8] + nearest, a], 1))
 
 
 class SuperResolution(nn.Module):

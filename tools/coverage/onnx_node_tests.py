@@ -33,7 +33,7 @@ PASSED, REFUSED, UNCLEAR, WRONG, CRASHED = OUTCOMES = (
     "crashed",
 )
 
-#: What a refusal says: the operator, why, and what to change.
+#: The form of a refusal: the operator, the reason, and the change to make.
 SENTENCE = re.compile(
     r"cannot import '[^']+': the operator ([^\s(]+)[^;]*(?: is not supported: | needs its input )[^;]+; \S.*"
 )
@@ -70,7 +70,7 @@ def operator_of(name, all_cases):
 
 
 def is_of_ftuner(case):
-    """Whether all inputs and results are tensors of elements that FTuner has."""
+    """Returns whether all inputs and results are tensors of elements that FTuner has."""
     from onnx import TensorProto
 
     own = {
@@ -128,22 +128,22 @@ def outcome_of(case, options):
 
 
 def run_apart(case, options):
-    """`outcome_of` in a process of its own, for the importer may end its."""
+    """Runs `outcome_of` in a separate process, since the importer may end its process."""
 
     def work(tell):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tell(json.dumps(outcome_of(case, options)).encode()[:60000])
 
-    told, code = apart.run_isolated(work, SECONDS)
+    answer, code = apart.run_isolated(work, SECONDS)
     if code:
         return CRASHED, f"the process ended with code {code}"
-    return tuple(json.loads(told))
+    return tuple(json.loads(answer))
 
 
 def run(chosen, options, jobs):
     """The outcomes by the tests' names."""
-    # Loaded before the processes split, so that none loads it again.
+    # Loaded before the processes split, so that they do not load it again.
     import ftuner.onnx_backend  # noqa: F401
     from ftuner.frontend.importing import torch_mlir
 

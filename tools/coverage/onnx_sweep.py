@@ -21,12 +21,15 @@ warnings.simplefilter("ignore")
 from onnx_cases import all_operators, case, outcome, table, trials, workers
 
 
-def chosen(names, modes, seed, most=None, points=2):
-    """The trials of operators, by their keys; of the first `most` configurations of each, which cover most pairs."""
+def chosen(names, modes, seed, max_configurations=None, points=2):
+    """The trials of operators, by their keys.
+
+    The first configurations of an operator cover most pairs; `max_configurations` limits them.
+    """
     runs = outcome.runs(trials.trials_of)
     found = {}
     for name in names:
-        for one in case.choose(name, runs, seed)[:most]:
+        for one in case.choose(name, runs, seed)[:max_configurations]:
             for trial in trials.trials_of(one, points):
                 if trial.mode in modes:
                     found[trial.key] = trial

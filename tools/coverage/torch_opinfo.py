@@ -103,7 +103,7 @@ OUTSIDE = """
 """.split()
 
 
-#: Operators whose operands do not stay valid with elements that come twice: a permutation of another operand.
+#: Operators with an operand that is invalid if an element comes twice, such as a permutation.
 UNREPEATABLE = ("searchsorted",)
 
 #: Statistics that PyTorch updates element by element, so that the mean of an infinite row is NaN.
@@ -253,7 +253,7 @@ def larger(case, exported):
     """
     lists = re.search(r"func\.func @main\((.*?)\)\s*->", exported.text, re.S)
     ranges = re.findall(r"(\w+) = #ukernel\.range<(\d+) to ([^>]*)>", exported.text)
-    symbols = {name for name, least, most in ranges if least != most}
+    symbols = {name for name, low, high in ranges if low != high}
     if not lists or not symbols:
         return None
     arguments = re.split(r"%arg\d+: ", lists[1])[1:]
@@ -315,7 +315,7 @@ def compare(case, function, tensors, where):
 
 
 def is_of_export(error):
-    """Returns whether torch.export raised an error of its own."""
+    """Returns whether torch.export itself raised an error."""
     frames = traceback.extract_tb(error.__traceback__)
     return (
         any(frame.name == "program_of" for frame in frames)

@@ -49,7 +49,7 @@ def fit(function, weight, first, low, high, fixed):
 
 
 def fit_floats(function, weight, low, high):
-    """Each coefficient in turn rounded to f32, and those of the higher powers fitted again."""
+    """Rounds each coefficient in turn to f32, and fits those of higher powers again."""
     coefficients = []
     for first in range(DEGREE + 1):
         fitted = fit(function, weight, first, low, high, np.array(coefficients))
@@ -78,11 +78,11 @@ def polynomial(x, coefficients):
     return result
 
 
-def erf(x, near, far, exp2_error):
+def erf(x, small_coefficients, large_coefficients, exp2_error):
     """The arithmetic of the kernels on floats from 0 on."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        below = fma(polynomial(x * x, near), x, x)
-        power = np.exp2(polynomial(x, far).astype(np.float64)) * (1 + exp2_error)
+        below = fma(polynomial(x * x, small_coefficients), x, x)
+        power = np.exp2(polynomial(x, large_coefficients).astype(np.float64)) * (1 + exp2_error)
     return np.where(x > THRESHOLD, np.float32(1) - power.astype(np.float32), below)
 
 
@@ -97,9 +97,11 @@ def main():
         help="floats from one checked to the next (default: %(default)s)",
     )
     options = parser.parse_args()
-    near = fit_floats(small, lambda square: 1 / (1 + small(square)), 0, THRESHOLD**2)
-    far = fit_floats(large, lambda x: special.erfc(x) / special.erf(x), THRESHOLD, END)
-    for name, coefficients in (("small", near), ("large", far)):
+    small_coefficients = fit_floats(small, lambda square: 1 / (1 + small(square)), 0, THRESHOLD**2)
+    large_coefficients = fit_floats(
+        large, lambda x: special.erfc(x) / special.erf(x), THRESHOLD, END
+    )
+    for name, coefficients in (("small", small_coefficients), ("large", large_coefficients)):
         print(f"{name}: " + ", ".join(f"{coefficient:.9g}f" for coefficient in coefficients))
     infinity = int(np.float32(np.inf).view(np.uint32))
     for exp2_error in (0.0, EXP2_ERROR, -EXP2_ERROR):
@@ -107,7 +109,10 @@ def main():
         for first in range(0, infinity + 1, options.stride << 22):
             last = min(first + (options.stride << 22), infinity + 1)
             x = np.arange(first, last, options.stride, dtype=np.uint32).view(np.float32)
-            y, exact = erf(x, near, far, exp2_error), special.erf(x.astype(np.float64))
+            y, exact = (
+                erf(x, small_coefficients, large_coefficients, exp2_error),
+                special.erf(x.astype(np.float64)),
+            )
             ulp = np.spacing(exact.astype(np.float32)).astype(np.float64)
             largest = max(largest, (np.abs(y - exact) / ulp).max())
             fall = -np.diff(y, prepend=previous) / ulp

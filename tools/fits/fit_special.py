@@ -23,7 +23,7 @@ FILE = (
     / "decompose"
     / "special.py"
 )
-LEAST = 3e-9
+MIN_COEFFICIENT = 3e-9
 
 
 def erfcx(t):
@@ -47,7 +47,7 @@ def inverse_near(w):
 
 
 def inverse_far(s):
-    """erfinv(x) at s = sqrt(-log(1 - x²)), whose 1 - x a double does not hold."""
+    """erfinv(x) at s = sqrt(-log(1 - x²)), where a double cannot hold 1 - x."""
     # (1 - x) (1 + x) = exp(-s²), so that 1 - x = q / (1 + x) for q = exp(-s²).
     q = np.exp(-(s**2))
     return special.erfcinv(q / (1 + np.sqrt(1 - q)))
@@ -98,7 +98,7 @@ def table():
     for name, (function, low, high) in FITS.items():
         series = Chebyshev.interpolate(function, 40, [low, high]).coef
         scale = np.abs(series).max()
-        count = 1 + max(np.flatnonzero(np.abs(series) > LEAST * scale))
+        count = 1 + max(np.flatnonzero(np.abs(series) > MIN_COEFFICIENT * scale))
         found[name] = (low, high, tuple(float(f"{c:.9e}") for c in series[:count]))
     return found
 

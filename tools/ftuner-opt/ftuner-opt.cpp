@@ -2,7 +2,7 @@
 //
 // mlir-opt with everything upstream registered, plus FTuner's dialect, passes
 // and pipelines. Unlike upstream's main it prints a line with `error:` whenever
-// it fails, and leaves an existing output file alone then.
+// it fails, and then does not touch an existing output file.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/InitAll.h"
@@ -43,8 +43,8 @@ static void printPipelines() {
     pipeline->printHelpStr(indent, width);
 }
 
-/// Answers `--help` by FTuner's own passes and pipelines, which would be lost
-/// among those of mlir-opt. `--help-all` is what mlir-opt's `--help` is.
+/// Answers `--help` with only FTuner's passes and pipelines, which would be
+/// lost in the list of mlir-opt. `--help-all` prints mlir-opt's `--help`.
 /// Returns whether help was asked for.
 static bool printHelp(MutableArrayRef<char *> arguments) {
   static char all[] = "--help";

@@ -1,4 +1,4 @@
-//===- RunReport.cpp - What ftuner-run says about a run -------------------===//
+//===- RunReport.cpp - Report of ftuner-run about a run -------------------===//
 #include "RunReport.h"
 #include "FTuner/Support/TextTable.h"
 

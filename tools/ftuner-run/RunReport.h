@@ -1,4 +1,4 @@
-//===- RunReport.h - What ftuner-run says about a run -----------*- C++ -*-===//
+//===- RunReport.h - Report of ftuner-run about a run -----------*- C++ -*-===//
 #ifndef FTUNER_TOOLS_FTUNER_RUN_RUNREPORT_H
 #define FTUNER_TOOLS_FTUNER_RUN_RUNREPORT_H
 

@@ -240,7 +240,7 @@ llvm::Error Runner::prepareExecutors() {
   auto function = findFunction(*compiled, functionName);
   if (!function)
     return function.takeError();
-  // Symbols of dimensions are those of the input.
+  // Keep the input's symbols of dimensions.
   Signature lowered = signature;
   lowered.name = function->getName().str();
   auto created = options.executor == ExecutorKind::Cuda
@@ -279,7 +279,8 @@ Runner::createCuda(const Signature &lowered) {
   return createCudaExecutor(*compiled, lowered, executorOptions);
 }
 
-/// Whether functions take and give the same types; `symbols` are hints.
+/// Returns true if the functions take and give the same types; `symbols` are
+/// hints.
 static bool haveSameTypes(const Signature &a, const Signature &b) {
   auto isSame = [](const SignatureType &a, const SignatureType &b) {
     return a.isTensor == b.isTensor && a.type == b.type && a.shape == b.shape;
@@ -355,7 +356,7 @@ llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
   if (!result)
     return result.takeError();
   report.run = std::move(*result);
-  // For whoever compares with the reference.
+  // A comparison with the reference needs the results on the host.
   if (!executor && !options.check)
     for (auto [index, tensor] : llvm::enumerate(report.run.results))
       report.tolerances.push_back(getTolerance(index, compare(tensor, tensor)));

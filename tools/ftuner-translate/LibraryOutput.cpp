@@ -147,7 +147,7 @@ llvm::Error planCubins(const LibraryCommandLine &commandLine,
   return llvm::Error::success();
 }
 
-/// What a shared library is linked with.
+/// Plans the linker's inputs for a shared library.
 static llvm::Expected<LinkOptions> planLink(llvm::StringRef output,
                                             llvm::StringRef programPath) {
   llvm::SmallString<128> runtime(programPath);

@@ -24,7 +24,7 @@ struct LibraryCommandLine {
   llvm::Error expectNone(bool hasCubins = false) const;
 };
 
-/// What the output and the options ask for, and the programs that it takes.
+/// The plan of a library: its files, its options, and the programs to run.
 struct LibraryPlan {
   /// Without cubins.
   LibraryOptions options;
@@ -32,11 +32,11 @@ struct LibraryPlan {
   std::string linker, ptxas;
   LinkOptions link;
   std::vector<GpuArchitecture> architectures;
-  /// Whether cubins are for the device's own architecture, whatever it is.
+  /// True if cubins are for the device's own architecture, whichever it is.
   bool hasOwnCubin = false;
 };
 
-/// Judges the option of cubins alone.
+/// Checks only the option for cubins.
 llvm::Error planCubins(const LibraryCommandLine &commandLine,
                        LibraryPlan &plan);
 

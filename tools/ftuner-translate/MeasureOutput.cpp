@@ -52,7 +52,7 @@ public:
 
   OperatorRegistry operators;
   std::unique_ptr<Measurer> measurer;
-  /// Who measured, for lines of the log.
+  /// The name of the measurer, for lines of the log.
   std::string measuredBy;
 
 private:

@@ -272,10 +272,10 @@ static llvm::Error checkOptions(const Options &options) {
 /// process; returns if that fails.
 static llvm::Error finish(const Options &options, llvm::StringRef content,
                           tool::ModuleTool &moduleTool,
-                          std::optional<tool::OutputFile> beside = {}) {
-  llvm::Error error = beside
+                          std::optional<tool::OutputFile> sideOutput = {}) {
+  llvm::Error error = sideOutput
                           ? tool::writeOutputs({{options.output, content.str()},
-                                                std::move(*beside)})
+                                                std::move(*sideOutput)})
                           : tool::writeOutput(options.output, content);
   if (error)
     return error;
@@ -298,8 +298,8 @@ static llvm::Expected<std::string> manifestText(const Options &options,
 }
 
 /// Reads `--size`: one shape, and a further one from each name on that is given
-/// again, with the sizes before it where it has none. Of measurements exactly
-/// one shape.
+/// again; it keeps the sizes before it that it does not name. Measurements take
+/// exactly one shape.
 static llvm::Expected<std::vector<NamedSizes>>
 parseSizes(const Options &options) {
   std::vector<NamedSizes> shapes;
@@ -333,14 +333,14 @@ parseSizes(const Options &options) {
 }
 
 namespace {
-/// An input whose workloads are planned, and what the command line says of it.
+/// An input whose workloads are planned, with its options of the command line.
 struct PlannedInput {
   explicit PlannedInput(tool::Remarks remarks) : tool(std::move(remarks)) {}
 
   std::vector<NamedSizes> sizes;
-  /// What it was planned by.
+  /// The options that planned the input.
   FTunerOptions given;
-  /// What measurements are made by.
+  /// The setup of measurements.
   std::optional<SearchSetup> measuring;
   tool::ModuleTool tool;
   OwningOpRef<ModuleOp> module;
@@ -383,7 +383,7 @@ readPlanned(const Options &options, const tool::PipelineCommandLine &pipeline) {
 }
 
 namespace {
-/// What measures for explanations, with its device.
+/// The measurer for explanations, with its device.
 struct DeviceMeasurer {
   std::unique_ptr<DeviceSpec> device;
   /// Null where nothing is measured.

@@ -21,8 +21,8 @@
 
 namespace ftuner::tool {
 
-/// The remarks that are printed. A line in the end counts those of each kind,
-/// printed or not, unless all of this is off.
+/// The remarks that are printed. A last line counts the remarks of each kind,
+/// printed or not, unless remarks are off.
 struct Remarks {
   bool isOn = false;
   /// Prints remarks of every kind, or of `kinds`.
@@ -52,7 +52,7 @@ struct RemarksOption : llvm::cl::opt<std::string, false, RemarksParser> {
 /// A context with everything registered, which prints diagnostics on standard
 /// error; remarks only where they are wanted.
 ///
-/// Every remark has the same form, whoever makes it: "KIND: text" after the
+/// Every remark has the same form, from every source: "KIND: text" after the
 /// place. Diagnostics without a place, those about options above all, are
 /// printed without one.
 class ModuleTool {
@@ -71,7 +71,7 @@ public:
   /// From now on, prints a line `progress: STAGE` on standard error as each
   /// stage begins, and `progress: STAGE, N of M` as its kernels are through.
   void showProgress() { hasProgress = true; }
-  /// Prints it for a stage that is no pass.
+  /// Prints it for a stage that is not a pass.
   void beginStage(llvm::StringRef stage) const;
 
   /// Reads a module from a file, or from standard input for `-`.
@@ -82,7 +82,7 @@ public:
   llvm::LogicalResult run(mlir::PassManager &pm, mlir::ModuleOp module);
 
   /// Runs `ftuner-front-end`: forms and plans the workloads that have no plan
-  /// yet. A compiled module, which has none left, is an error. `check` sees the
+  /// yet. A compiled module, without workloads, is an error. `check` sees the
   /// module before the workloads are planned, and may end it with an error.
   llvm::Error plan(mlir::ModuleOp module, const FTunerOptions &options,
                    llvm::function_ref<llvm::Error(mlir::ModuleOp)> check = {});
@@ -104,8 +104,8 @@ private:
   /// Prints, counts or drops a diagnostic. Fails for those that are to be
   /// printed with their place.
   llvm::LogicalResult handle(mlir::Diagnostic &diagnostic);
-  /// Whether the same error was printed before: kernels that are lowered in
-  /// parallel share their source.
+  /// Returns true if the same error was printed before: kernels that are
+  /// lowered in parallel share their source.
   bool isRepeated(mlir::Diagnostic &diagnostic);
 
   Remarks remarks;

@@ -13,7 +13,7 @@ using namespace llvm;
 namespace ftuner::tool {
 
 struct PipelineCommandLine::Impl {
-  /// Shows every option of these categories, but for those of tests, and ends
+  /// Shows every option of these categories, except for test options, and ends
   /// the program.
   void showAll() const;
   cl::OptionCategory &categoryFor(const DeclaredOption &option);

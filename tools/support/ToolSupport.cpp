@@ -1,4 +1,4 @@
-//===- ToolSupport.cpp - What FTuner's programs share ---------------------===//
+//===- ToolSupport.cpp - Support code of FTuner's programs ----------------===//
 #include "ToolSupport.h"
 
 #include "FTuner/Support/UniqueFile.h"
@@ -47,9 +47,10 @@ bool parseCommandLine(int argc, char **argv, StringRef overview) {
   return false;
 }
 
-static Error fileError(const Twine &what, StringRef path,
+static Error fileError(const Twine &problem, StringRef path,
                        std::error_code code) {
-  return createStringError(code, what + " '" + path + "': " + code.message());
+  return createStringError(code,
+                           problem + " '" + path + "': " + code.message());
 }
 
 Expected<std::unique_ptr<MemoryBuffer>> readInput(StringRef path) {
@@ -74,8 +75,8 @@ static Error writeStream(raw_fd_ostream &stream, StringRef path,
   return fileError("cannot write", path, code);
 }
 
-/// The path to write for `path`: that of the file behind a link. Reports what
-/// can be said of a file before writing it.
+/// Returns the path to write for `path`: a link is followed to its file.
+/// Reports errors that can be found before writing the file.
 static Expected<std::string> checkRegularFile(StringRef path) {
   sys::fs::file_status status;
   std::error_code code = sys::fs::status(path, status);
@@ -109,17 +110,17 @@ Error writeOutputs(ArrayRef<OutputFile> files) {
   }
   std::vector<UniqueFile> written;
   for (auto [file, place] : zip_equal(files, places)) {
-    ErrorOr<UniqueFile> beside = UniqueFile::createBeside(place);
+    ErrorOr<UniqueFile> output = UniqueFile::createBeside(place);
     std::error_code code =
-        beside ? beside->write(file.content) : beside.getError();
+        output ? output->write(file.content) : output.getError();
     if (code)
       return fileError("cannot write", file.path, code);
-    written.push_back(std::move(*beside));
+    written.push_back(std::move(*output));
   }
   // Renaming within a folder that was just written to: nothing is left that
   // could fail.
-  for (auto [file, place, beside] : zip_equal(files, places, written))
-    if (std::error_code code = beside.keepAs(place))
+  for (auto [file, place, output] : zip_equal(files, places, written))
+    if (std::error_code code = output.keepAs(place))
       return fileError("cannot write", file.path, code);
   return Error::success();
 }

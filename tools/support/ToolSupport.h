@@ -1,4 +1,4 @@
-//===- ToolSupport.h - What FTuner's programs share -------------*- C++ -*-===//
+//===- ToolSupport.h - Support code of FTuner's programs --------*- C++ -*-===//
 //
 // Command lines, input and output with one contract: every failure prints a
 // line with `error:`, and nothing is written on failure.
@@ -74,7 +74,7 @@ public:
   std::vector<std::string> getGiven() const;
   /// Makes `--help` the program's first screen: the options of `category` that
   /// are not hidden, and the basic ones of the pipeline. `--help-all` shows all
-  /// of `category`, and those of the pipeline by group. Options that neither
+  /// of `category`, and the pipeline's options by group. Options that neither
   /// knows are in no help text. Called once, when all options are registered.
   void prepareHelp(llvm::cl::OptionCategory &category);
 

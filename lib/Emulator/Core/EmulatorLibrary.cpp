@@ -117,9 +117,11 @@ static int32_t encodeMap(void *map, uint32_t type, uint32_t rank, void *address,
              : fail(FTRT_ERROR_INVALID_ARGUMENT, error, message, capacity);
 }
 
+/// Returns the table of EmulatorInterface.h. The first call fills it in.
 extern "C" __attribute__((visibility("default")))
 const ftrt_emulator_interface *
 ftrt_emulator_get_interface() {
+  // The interface has addresses only, in the order of HostFunctions.def.
   static const auto functions = [] {
     std::array<void *, kRuntimeFunctionCount> addresses;
     for (uint32_t i = 0; i < kRuntimeFunctionCount; ++i)

@@ -90,7 +90,7 @@ def _describe_options(*, with_all: bool) -> str:
     """The compiler's options as argparse lists its own: the basic ones, and the others by group."""
     try:
         declared = compiler.declared_options(locations.tool("ftuner-translate"))
-    except Error as error:  # Help is for those who have no compiler yet, too.
+    except Error as error:  # Help works without a compiler, too.
         return f"options of the compiler: {error}"
     # The commands have the device themselves.
     listed = [
@@ -213,7 +213,7 @@ def _heed_termination() -> None:
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """The options; those of the compiler, which the parser does not know, are in `pipeline`."""
+    """Returns the options; the compiler's options, unknown to the parser, are in `pipeline`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     arguments, more = arguments[:end], arguments[end + 1 :]
     options, rest = parser.parse_known_args(arguments)

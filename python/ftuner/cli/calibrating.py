@@ -16,7 +16,7 @@ from ..errors import Error
 from ..host import outputs
 from .common import UsageError, parse_pairs
 
-# The compiler reads origins of 4096; the number of rows and the date come behind this.
+# The compiler reads origins of 4096; the number of rows and the date come after this.
 _ORIGIN_BYTES = 4000
 
 _EPILOG = """\
@@ -155,7 +155,7 @@ def run(options: argparse.Namespace) -> None:
             for index in sorted(present, key=lambda index: index not in has_others):
                 # One size, or a few rows, would not tell a device's constants.
                 own = rows[(rows.device == index) & (rows.is_tensor | (index in has_others))]
-                if len(own) < fit.FEWEST_ROWS or len(set(own.flop)) < 2:
+                if len(own) < fit.MIN_ROWS or len(set(own.flop)) < 2:
                     calibrate.progress(f"{devices.names[index]}: global constants, rows are few")
                     continue
                 calibrate.progress(f"fitting {devices.names[index]} to {len(own)} rows")
@@ -207,8 +207,8 @@ def _origin(options: argparse.Namespace) -> str:
     except UnicodeEncodeError:
         is_good = False
     if not is_good:
-        what = "" if options.origin else " as names of the rows' files, or another origin"
-        raise UsageError(f"option --origin: expected UTF-8 of at most {_ORIGIN_BYTES} bytes{what}")
+        hint = "" if options.origin else " as names of the rows' files, or another origin"
+        raise UsageError(f"option --origin: expected UTF-8 of at most {_ORIGIN_BYTES} bytes{hint}")
     return str(text)
 
 

@@ -166,7 +166,7 @@ def _items(texts: Sequence[str]) -> list[str]:
 
 
 def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`NAME=VALUE`, each in a text of its own."""
+    """`NAME=VALUE`, each in a separate text."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -267,7 +267,7 @@ def _unknown_size(name: str, known: Sequence[str]) -> UsageError:
 
 
 def size_names(signature: Signature) -> list[str]:
-    """Names of the sizes that a call needs: symbols, and ARGUMENT.DIMENSION where there is none."""
+    """Names of the sizes that a call needs: symbols, or ARGUMENT.DIMENSION without a symbol."""
     names = []
     for index, value in enumerate(signature.arguments):
         for dimension, size in enumerate(value.shape or ()):
@@ -347,7 +347,7 @@ def _read_tensor(path: str) -> Any:
         # Reading a large file at once, nothing would end the program meanwhile. "c": what the program writes stays out of the
         # file. Others must not shorten it meanwhile.
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-        if not isinstance(array, np.ndarray):  # Of a .npz file.
+        if not isinstance(array, np.ndarray):  # A .npz file.
             raise ValueError("several arrays")
         return np.ascontiguousarray(array)
     except OSError as error:
@@ -425,7 +425,7 @@ def has_standard_output(options: argparse.Namespace, *files: str) -> bool:
     return bool(given)
 
 
-def track(items: Iterable[T], what: str) -> Iterator[T]:
+def track(items: Iterable[T], label: str) -> Iterator[T]:
     """Goes through the items with a bar on a terminal."""
     everything = list(items)
     is_shown = progress.is_drawn()
@@ -433,7 +433,7 @@ def track(items: Iterable[T], what: str) -> Iterator[T]:
         if is_shown:
             filled = 30 * number // len(everything)
             bar = "#" * filled + "." * (30 - filled)
-            progress.draw(f"{what} [{bar}] {number}/{len(everything)}")
+            progress.draw(f"{label} [{bar}] {number}/{len(everything)}")
         yield item
     if is_shown:
         progress.draw("")

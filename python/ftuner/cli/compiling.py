@@ -113,7 +113,7 @@ def _weights_path(library: Path) -> Path:
 def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Path, bytes]]:
     """The library, and the files to write: it, its header, and the weights if there are any.
 
-    Raises `Error` where a file that nobody named, beside the library, is not FTuner's.
+    Raises `Error` if a file beside the library, which no option names, is not FTuner's.
     """
     outputs.target_of(str(library))
     source_weights = options.source.weights
@@ -139,7 +139,7 @@ def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Pat
     return module, built
 
 
-def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], what: str) -> None:
+def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], noun: str) -> None:
     """Raises `Error` if a file is there that FTuner did not write."""
     if not path.is_file():
         return  # `outputs.write` tells what cannot be written.
@@ -150,7 +150,7 @@ def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], what: str) -> Non
     except OSError as error:
         raise outputs.cannot_write(str(path), error.strerror) from error
     raise Error(
-        f"cannot write '{path}': expected no file, or {what} that FTuner wrote; move the one that "
+        f"cannot write '{path}': expected no file, or {noun} that FTuner wrote; move the one that "
         "is there, or choose another name for the library"
     )
 

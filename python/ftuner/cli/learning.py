@@ -251,8 +251,8 @@ def _data(options: argparse.Namespace) -> None:
     )
 
 
-# Options of `train` that some kinds of predictors have no use for.
-_OF_NETWORKS = ("size", "epochs", "batch", "loss")
+# Options of `train` that only networks use: boosted trees refuse them.
+_NETWORK_OPTIONS = ("size", "epochs", "batch", "loss")
 
 
 def _check_kind(options: argparse.Namespace) -> None:
@@ -260,7 +260,7 @@ def _check_kind(options: argparse.Namespace) -> None:
     kind = options.predictor_kind
     given = [
         f"--{name}"
-        for name in _OF_NETWORKS
+        for name in _NETWORK_OPTIONS
         if kind == "boosted-trees" and getattr(options, name) is not None
     ]
     if options.no_positions and kind != "cdmpp":
@@ -271,56 +271,64 @@ def _check_kind(options: argparse.Namespace) -> None:
         )
 
 
+def _training_options(options: argparse.Namespace) -> Any:
+    """Returns the options for training a network, with the defaults for its size."""
+    training = import_learned().training
+    is_small = options.size != "paper"
+    return training.Options(
+        epochs=options.epochs or 100,
+        batch=options.batch or (training.SMALL_BATCH if is_small else 600),
+        seed=options.seed,
+        loss=options.loss or "both",
+        transform=options.transform,
+        positions=not options.no_positions,
+        structure=options.predictor_kind == "cdmpp",
+        corrects=options.correct,
+        **({"rate": training.SMALL_RATE, "decay": training.SMALL_DECAY} if is_small else {}),
+    )
+
+
 def _train(options: argparse.Namespace) -> None:
-    held_out = parse_folds(options.hold_out, "--hold-out")
+    """Trains a predictor on the rows that are not held out, saves it and prints its errors."""
+    held_out_folds = parse_folds(options.hold_out, "--hold-out")
     _check_kind(options)
     if options.output == outputs.STANDARD:
         raise UsageError("option --output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
     learned = import_learned()
-    training, network = learned.training, learned.network
     data = read_rows(options.rows, devices_of_rows(options))
-    is_held = in_folds(data, held_out, "--hold-out")
+    is_held_out = in_folds(data, held_out_folds, "--hold-out")
     if options.correct:
         learned.dataset.require_predictions(data)
-    known, unseen = data.select(~is_held), data.select(is_held)
-    is_small = options.size != "paper"
+    known, unseen = data.select(~is_held_out), data.select(is_held_out)
     checkpoint = None
     if options.predictor_kind == "boosted-trees":
         with Progress(f"training on {len(known)} programs"):
             trained = learned.boosted.train(known, options.transform, options.correct, options.seed)
     else:
-        settings = training.Options(
-            epochs=options.epochs or 100,
-            batch=options.batch or (training.SMALL_BATCH if is_small else 600),
-            seed=options.seed,
-            loss=options.loss or "both",
-            transform=options.transform,
-            positions=not options.no_positions,
-            structure=options.predictor_kind == "cdmpp",
-            corrects=options.correct,
-            **({"rate": training.SMALL_RATE, "decay": training.SMALL_DECAY} if is_small else {}),
-        )
-        architecture = network.SMALL if is_small else network.Architecture()
+        network = learned.network
+        architecture = network.Architecture() if options.size == "paper" else network.SMALL
+        settings = _training_options(options)
         checkpoint = checkpoint_beside(options.output, [known], architecture, settings)
         with Progress(f"training on {len(known)} programs", settings.epochs) as progress:
-            trained = training.train(
+            trained = learned.training.train(
                 known,
                 architecture,
                 settings,
                 tell=lambda epoch, loss: progress.advance(),
                 checkpoint=checkpoint,
             )
-    found = {"trained on": errors_of(trained.predict(known), known)}
+    errors = {"trained on": errors_of(trained.predict(known), known)}
     if len(unseen):
-        found["held out"] = errors_of(trained.predict(unseen), unseen)
-        if of_latency := errors_of_latency(unseen):
-            found["held out, by latency"] = of_latency
+        errors["held out"] = errors_of(trained.predict(unseen), unseen)
+        if latency_errors := errors_of_latency(unseen):
+            errors["held out, by latency"] = latency_errors
         trained.provenance = trained.provenance.validated(trained, unseen)
     trained.save(options.output)
+    # Only now: a run that ends before the predictor is saved goes on from its checkpoint.
     if checkpoint:
         checkpoint.remove()
-    print_errors(options, found)
+    print_errors(options, errors)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -345,13 +353,13 @@ def _evaluate(options: argparse.Namespace) -> None:
     print_errors(options, found)
 
 
-def _groups(data: Any, by: str | None) -> dict[str, Any]:
+def _groups(data: Any, key: str | None) -> dict[str, Any]:
     """Masks of the rows of each device or operator."""
     import numpy as np
 
-    if by == "device":
+    if key == "device":
         return {data.device_names[index]: data.device == index for index in np.unique(data.device)}
-    if by == "operator":
+    if key == "operator":
         operators = np.asarray(data.operator).astype(str)
         return {str(name): operators == name for name in np.unique(operators)}
     return {}

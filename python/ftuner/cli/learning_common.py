@@ -25,11 +25,11 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def number_from(least: int) -> Callable[[str], int]:
+def number_from(minimum: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and int(text) >= least):
+        if not (text.isascii() and text.isdecimal() and int(text) >= minimum):
             raise argparse.ArgumentTypeError(
-                f"expected a whole number from {least} on, but got '{text}'"
+                f"expected a whole number from {minimum} on, but got '{text}'"
             )
         return int(text)
 
@@ -51,10 +51,10 @@ def in_folds(data: Any, folds: Sequence[int], option: str) -> Any:
     import numpy as np
 
     tenth = data.fold % 10
-    there = np.unique(tenth).tolist()
-    if missing := [fold for fold in folds if fold not in there]:
-        known, none = (", ".join(map(str, some)) for some in (there, missing))
-        raise Error(f"{option}: expected folds that rows are in ({known}), but got {none}")
+    present = np.unique(tenth).tolist()
+    if absent := [fold for fold in folds if fold not in present]:
+        expected, got = (", ".join(map(str, some)) for some in (present, absent))
+        raise Error(f"{option}: expected folds that rows are in ({expected}), but got {got}")
     return np.isin(tenth, folds)
 
 
@@ -82,7 +82,7 @@ def devices_of_rows(options: argparse.Namespace) -> Any:
 
 
 def read_rows(paths: Sequence[str], devices: Any, is_timed: bool = True) -> Any:
-    """A data set of files. Says on stderr how many of its times nobody has measured."""
+    """Reads files as one data set. Says on stderr how many of its times are not measured."""
     dataset = import_learned().dataset
     data = dataset.read(paths, devices, is_timed)
     if is_timed and (synthetic := int((data.kind == dataset.SYNTHETIC).sum())):

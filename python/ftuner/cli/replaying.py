@@ -62,9 +62,9 @@ def _parse_microseconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value <= timeline.MOST_GAP:
+    if not 0 <= value <= timeline.MAX_GAP:
         raise argparse.ArgumentTypeError(
-            f"expected microseconds from 0 to {timeline.MOST_GAP:.0f}, but got '{text}'"
+            f"expected microseconds from 0 to {timeline.MAX_GAP:.0f}, but got '{text}'"
         )
     return value
 

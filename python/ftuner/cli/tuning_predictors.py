@@ -169,7 +169,7 @@ def _finetune(options: argparse.Namespace) -> None:
     print_errors(options, found)
 
 
-# Options that boosted trees have no use for.
+# Options that only networks use.
 _OF_NETWORKS = ("alpha", "epochs", "batch")
 
 

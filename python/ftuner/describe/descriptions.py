@@ -57,14 +57,14 @@ def devices() -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
-#: The device where nobody names one and there is no GPU.
+#: The device by default, on machines without a GPU.
 WITHOUT_GPU = "h200"
 
 _LOGGER = logging.getLogger("ftuner")
 
 
 def default() -> str:
-    """The device where nobody names one: "cuda", the live GPU, or else "h200", which the log tells."""
+    """The device by default: "cuda", the live GPU, or else "h200", which the log tells."""
     try:
         if runtime.get().has_device():
             return "cuda"
@@ -236,7 +236,7 @@ def describe(
     attribute("l2_mib", "L2_CACHE_SIZE", 2**-20, ", bytes / 2^20")
     attribute("shared_memory_per_sm_bytes", "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR")
     optin = "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"
-    if attributes[optin] <= 0:  # Devices before 7.0 have none.
+    if attributes[optin] <= 0:  # Devices before 7.0 lack it.
         optin = "MAX_SHARED_MEMORY_PER_BLOCK"
     attribute("shared_memory_per_block_bytes", optin)
     attribute("registers_per_sm", "MAX_REGISTERS_PER_MULTIPROCESSOR")

@@ -107,7 +107,7 @@ def explain_data(
     function: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """The `data` of `explain`, without the text; with the C name of a function that one and its workloads alone."""
+    """The `data` of `explain`, without the text; for the C name of a function only its part and its workloads."""
     text = compiler.read_source(source)
     chosen = () if function is None else (f"--function={function}",)
     data: dict[str, Any] = json.loads(_translate(text, sizes, device, options, "--json", *chosen))

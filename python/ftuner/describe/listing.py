@@ -15,7 +15,7 @@ from ..host import processes
 
 @dataclass(frozen=True)
 class OptionFile:
-    """A file that the value of an option may name, behind a prefix such as `recorded:`."""
+    """A file that the value of an option may name, after a prefix such as `recorded:`."""
 
     prefix: str
     #: "read", "write", "update", or "command" for a command line whose words may be files.

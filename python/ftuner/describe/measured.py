@@ -16,7 +16,7 @@ BENCHMARK = "benchmarks/gpu/bandwidths.cu"
 
 
 def read_bandwidths(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The output of the micro-benchmarks. Raises `Error` where it is none."""
+    """Reads the output of the micro-benchmarks. Raises `Error` for other files."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

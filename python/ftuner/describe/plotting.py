@@ -41,7 +41,7 @@ _OTHER_TERM = "#CC79A7"
 _LOGARITHMIC_RATIO = 1024
 _LOGARITHMIC_TIMES = 8
 # Terms that never have this share of the time are left out.
-_LEAST_SHARE = 0.005
+_MIN_SHARE = 0.005
 # Up to here, in percent, the axis of regrets is linear.
 _LINEAR_PERCENT = 5
 # With more sizes lines are drawn thinner.
@@ -186,7 +186,7 @@ def _choose(explanation: dict[str, Any], name: str | None) -> list[Workload]:
 
 
 def _series(workload: Workload, kind: str, value: Callable[[Program], float]) -> list[float]:
-    """`value` of the programs of a kind over the sizes; NaN where there is none."""
+    """`value` of the programs of a kind over the sizes; NaN without a program."""
     programs = [shape[kind] for shape in workload["shapes"]]
     return [math.nan if program is None else value(program) for program in programs]
 
@@ -362,7 +362,7 @@ def _scale_percents(panel: Any) -> None:
 
 
 def _finite(values: Any) -> list[float]:
-    """The numbers among them; 0 if there are none."""
+    """The numbers among them, or 0."""
     return [float(value) for value in values if not math.isnan(value)] or [0.0]
 
 
@@ -379,7 +379,7 @@ def _draw_shares(panel: Any, workload: Workload, sizes: list[int]) -> None:
     for name in names:
         top = [low + share for low, share in zip(bottom, shares[name])]
         label, colour = _TERMS.get(name, (name, _OTHER_TERM))
-        if max(shares[name]) >= 100 * _LEAST_SHARE:
+        if max(shares[name]) >= 100 * _MIN_SHARE:
             panel.fill_between(
                 sizes, bottom, top, step="mid", facecolor=colour, edgecolor="white",
                 linewidth=0.3, label=label,

@@ -1,4 +1,4 @@
-"""`predict`: the latency of a model from those of its launches (docs/replay.md)."""
+"""`predict`: the latency of a model from the latencies of its launches (docs/replay.md)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def predict(
 def _check_sizes(work: Mapping[str, Any], number: int, given: Mapping[str, int]) -> None:
     """The sizes with this number must be all that the work follows from, and in their ranges.
 
-    The compiler has refused names that are no sizes of the source.
+    The compiler has refused names that are not sizes of the source.
     """
     check_sizes_given(work, given)
     sizes = work["shares"][number]["sizes"]

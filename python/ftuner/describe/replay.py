@@ -1,4 +1,4 @@
-"""The time of a model from those of its launches (CDMPP, appendix C, algorithm 2)."""
+"""The time of a model from the times of its launches (CDMPP, appendix C, algorithm 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One launch, or several kernels one behind the other that count as one.
+    """One launch, or several kernels one after the other that count as one.
 
     Attributes:
         duration: microseconds of all its kernels together.
@@ -39,7 +39,7 @@ class Placement:
 
 
 def _issues(kernels: Sequence[int], interval: float) -> list[float]:
-    """When the host begins to issue each launch: behind all kernels of those before it."""
+    """Times at which the host begins to issue each launch: after all kernels of the launches before it."""
     begins: list[float] = []
     issued = 0
     for count in kernels:
@@ -51,7 +51,7 @@ def _issues(kernels: Sequence[int], interval: float) -> list[float]:
 def _end(start: float, launch: Launch, issue: float, gap: float, interval: float) -> float:
     """When a launch ends whose first kernel starts then.
 
-    Each of its kernels starts behind the one before, and its gap, and once it is issued: kernel i, from 0 on, at
+    Each of its kernels starts after the one before, and its gap, and once it is issued: kernel i, from 0 on, at
     `issue` + (i + 1) `interval`. So the end is the latest of those that follow from the first start and from each issue,
     with all kernels from that one on behind it. From turn to turn this grows or falls by the same, so the first and the last
     turn decide.
@@ -132,7 +132,7 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
     which its queue starts nothing and what waits for it is not ready. The host issues the kernels of all queues in the order
     of `launches`, and takes `interval` for each; it does not wait for the device, and no kernel starts before its issue
     ends. Both are 0 where launches are recorded as a graph. Raises ValueError for launches that wait for themselves, and for
-    numbers that are no launches.
+    numbers that are not launches.
     """
     waiting = [len(set(launch.after)) for launch in launches]
     followers: list[list[int]] = [[] for _ in launches]

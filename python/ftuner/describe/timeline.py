@@ -38,7 +38,7 @@ _COLOURS = dict(
 # Launches that `Timeline.text` lists unless it is asked for all.
 _SHORT_LIST = 40
 #: The longest gap and launch interval, in microseconds.
-MOST_GAP = 1e6
+MAX_GAP = 1e6
 # Colour of the host in figures.
 _HOST_COLOUR = "#444444"
 
@@ -57,9 +57,9 @@ class Launch:
         kernels: how many kernels run: one for each turn of a loop around it, and a second one where slices are summed. Without
             any it has no gap.
         time: predicted microseconds of all of them; None where the work does not follow from the sizes.
-        second: those of a second kernel in them, of one turn.
+        second: microseconds of a second kernel of one turn.
         after: launches that have to end before, by their numbers.
-        is_in_open_loop: in a loop whose turns are not known, of which one counts.
+        is_in_open_loop: true in a loop whose number of turns is not known; one turn counts.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Launch:
 
     @property
     def turn(self) -> tuple[float, ...]:
-        """Microseconds of the kernels of a turn; none where they are alike or not known."""
+        """Microseconds of the kernels of a turn; empty if they are equal or not known."""
         if not self.second or not self.kernels or self.time is None:
             return ()
         of_turn = self.time / (self.kernels // 2)
@@ -87,7 +87,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class ScheduledLaunch:
-    """A launch's stream and microseconds since the host began, those in which the host begins to issue it among them."""
+    """A launch's stream, and microseconds since the host began: its start, its end, and the begin of its issue."""
 
     stream: int
     start: float
@@ -100,15 +100,15 @@ class Timeline:
     """One call of a function at certain sizes.
 
     Attributes:
-        device, cost_model, calibration: who predicts what.
+        device, cost_model, calibration: the device, and the source of the predictions.
         function: its C name.
-        sizes: of its arguments, by name.
-        streams: how many streams launches are on.
-        gap: microseconds behind each kernel in which its stream is idle.
+        sizes: sizes of its arguments, by name.
+        streams: number of streams that launches are on.
+        gap: microseconds after each kernel in which its stream is idle.
         launch_interval: microseconds that the host takes to issue a kernel.
-        launches: in the order of the host.
-        placed: when each of them runs.
-        missing: sizes that nobody gave, which are the middle of their ranges.
+        launches: launches in the order of the host.
+        placed: start and end of each launch.
+        missing: sizes that were not given, which are the middle of their ranges.
         beyond: the ranges of sizes that are not in them.
     """
 
@@ -127,7 +127,7 @@ class Timeline:
 
     @property
     def sum(self) -> float:
-        """Predicted microseconds of all launches, one behind the other without gaps and host."""
+        """Predicted microseconds of all launches, one after the other without gaps and host."""
         return sum(launch.time or 0.0 for launch in self.launches)
 
     @property
@@ -155,8 +155,8 @@ class Timeline:
     @property
     def fallback_share(self) -> float:
         """The share of fallback kernels in the sum."""
-        ours = sum(launch.time or 0.0 for launch in self.launches if launch.is_fallback)
-        return ours / self.sum if self.sum else 0.0
+        fallback_time = sum(launch.time or 0.0 for launch in self.launches if launch.is_fallback)
+        return fallback_time / self.sum if self.sum else 0.0
 
     def by(self, key: str) -> list[dict[str, Any]]:
         """Launches, microseconds and share of the sum by `kind` or `operator`, the slowest first."""
@@ -236,7 +236,7 @@ class Timeline:
     def text(self, most: int | None = _SHORT_LIST) -> str:
         """Sum and replay, times by kind, and the launches in the order in which they begin.
 
-        Of more than `most` launches the first and the last, none for 0, all for None. Raises `ValueError` for less than 0.
+        Lists at most `most` launches, the first and the last ones; None: all. Raises `ValueError` for a negative number.
         """
         if most is not None and most < 0:
             raise ValueError(f"most: expected a number from 0 on, but got {most}")
@@ -290,9 +290,9 @@ class Timeline:
         shape = " × ".join(f"{size}" for size in (launch.shape or {}).values())
         end = "not known" if launch.time is None else f"{place.end:.2f}"
         blocks = "" if launch.blocks is None else str(launch.blocks)
-        by = "fallback" if launch.is_fallback else launch.path or ""
+        computed_by = "fallback" if launch.is_fallback else launch.path or ""
         return [
-            f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, by, launch.operator,
+            f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, computed_by, launch.operator,
         ]  # fmt: skip
 
 
@@ -363,7 +363,7 @@ def timelines(
         data: `Explanation.data`, of explanations with sizes.
         streams: over how many streams launches that do not wait for each other are spread. Predicted times are of a
             kernel that has the device for itself, so that with more than one the replay is a lower bound.
-        gap: microseconds behind each kernel in which its stream is idle: 0 where a call is a graph of CUDA, at most a second.
+        gap: microseconds after each kernel in which its stream is idle: 0 if a call is a graph of CUDA, at most a second.
         launch_interval: microseconds that the host takes to issue a kernel, at most a second. It issues those of all streams in
             its order and does not wait for the device; a kernel starts once its stream is free and its issue has ended.
 
@@ -373,9 +373,9 @@ def timelines(
     if streams < 1:
         raise ValueError(f"streams: expected at least 1, but got {streams}")
     for name, value in (("gap", gap), ("launch_interval", launch_interval)):
-        if not isinstance(value, (int, float)) or not 0 <= value <= MOST_GAP:
+        if not isinstance(value, (int, float)) or not 0 <= value <= MAX_GAP:
             raise ValueError(
-                f"{name}: expected microseconds from 0 to {MOST_GAP:.0f}, but got {value!r}"
+                f"{name}: expected microseconds from 0 to {MAX_GAP:.0f}, but got {value!r}"
             )
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
@@ -387,7 +387,7 @@ def timelines(
             sizes = share["sizes"]
             given = data["sizes"][number] if data.get("sizes") else sizes
             missing = missing_sizes(function["work"], given)
-            beyond = beyond_ranges(function["work"], given, sizes)
+            beyond_range = beyond_ranges(function["work"], given, sizes)
             found.append(
                 Timeline(
                     data["device"],
@@ -401,14 +401,14 @@ def timelines(
                     tuple(launches),
                     tuple(placed),
                     tuple(missing),
-                    beyond,
+                    beyond_range,
                 )  # fmt: skip
             )
     return found
 
 
 def whole_number(name: str, value: Any) -> int:
-    """The value of an argument. Raises `ValueError` where it is no integer."""
+    """The value of an argument. Raises `ValueError` if it is not an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -480,7 +480,7 @@ def _launches(data: Mapping[str, Any], work: Mapping[str, Any], number: int) -> 
 def _second_kernel(program: Mapping[str, Any]) -> float:
     """Predicted microseconds of the kernel that sums slices; 0 where the cost model does not tell them apart.
 
-    Slices of rows are no sums: each of their launches passes over the rows.
+    Slices of rows are not sums: each of their launches passes over the rows.
     """
     terms = () if program["path"] == "rows" else program.get("predicted_terms") or ()
     return next((float(term["us"]) for term in terms if term["name"] == "second_kernel"), 0.0)

@@ -29,7 +29,7 @@ class WorkReport:
     predictions: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, manifest: Mapping[str, Any], function: str) -> WorkReport:
+    def from_manifest(cls, manifest: Mapping[str, Any], function: str) -> WorkReport:
         """The report that a manifest has."""
         entry = next(entry for entry in manifest["functions"] if entry["name"] == function)
         plans = {plan["name"]: plan["predictions"] for plan in manifest.get("workloads", ())}
@@ -185,8 +185,8 @@ class WorkReport:
             return f"{self.function}: its library does not tell"
         share = self.data["shares"][-1]
         parts = [
-            f"{share[key]:.1%} of the {what}"
-            for key, what in (("flops_share", "FLOPs"), ("time_share", "predicted time"))
+            f"{share[key]:.1%} of the {noun}"
+            for key, noun in (("flops_share", "FLOPs"), ("time_share", "predicted time"))
             if share[key] is not None
         ]
         sizes = ", ".join(f"{name} = {size}" for name, size in share["sizes"].items())
@@ -230,7 +230,7 @@ KINDS = (
     "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving", "windows",
     "other products",
 )  # fmt: skip
-#: Kinds of fallback kernels by those of their operators.
+#: Kinds of fallback kernels by the kinds of their operators.
 _FALLBACK_KINDS = {
     "contraction": "other products", "reduction": "other rows", "elementwise": "computing",
     "copy": "moving",
@@ -266,10 +266,10 @@ def kind_of(kernel: Mapping[str, Any]) -> str:
     return "norms" if any(name in inner for name in _ROOTS) else "other rows"
 
 
-def _share(ours: float | None, others: float) -> float | None:
-    if ours is None or ours + others <= 0:
+def _share(ukernels: float | None, others: float) -> float | None:
+    if ukernels is None or ukernels + others <= 0:
         return None
-    return ours / (ours + others)
+    return ukernels / (ukernels + others)
 
 
 _OPERATORS: dict[str, Callable[[float, float], float]] = {

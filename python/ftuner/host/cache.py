@@ -83,7 +83,7 @@ def shared_path() -> Path | None:
 
 
 def list() -> builtins.list[Entry]:  # noqa: A001
-    """Complete entries, the last used first. Empty if there is no cache yet."""
+    """Complete entries, the last used first. Empty if the cache does not exist yet."""
     entries = []
     for folder in _folders():
         if not folder.name.startswith(_TEMPORARY):
@@ -148,7 +148,7 @@ def compiler_identity() -> str:
 def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
     """The entry of a key.
 
-    If there is none, `build` fills its folder and returns what to note of it.
+    If it does not exist, `build` fills its folder and returns what to note of it.
     Raises `CacheError` if the folder cannot be used, and whatever `build` raises.
     """
     folder = _entries_folder() / key
@@ -229,7 +229,7 @@ def _folders() -> builtins.list[Path]:
 
 
 def _as_text(name: str) -> str:
-    """A name that can be printed: those of files need not be Unicode."""
+    """A name that can be printed: names of files need not be Unicode."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -275,7 +275,7 @@ def _is_metadata(value: Any) -> bool:
 
 
 def _read_metadata(folder: Path) -> dict[str, Any] | None:
-    """The metadata of an entry; None if it has none, or none that is valid."""
+    """The metadata of an entry, or None if it is missing or not valid."""
     file = folder / _METADATA
     try:
         # Others, such as pipes, may never end.
@@ -319,7 +319,7 @@ def _valid_entry(folder: Path, is_shared: bool = False) -> Entry | None:
     except _UNREADABLE:
         return None
     if not is_shared:
-        with contextlib.suppress(OSError):  # A cache that is only read has no times of use.
+        with contextlib.suppress(OSError):  # A cache that is only read keeps no times of use.
             os.utime(folder / _METADATA)
     return entry
 

@@ -18,7 +18,7 @@ _LOAD = 1
 
 
 def check_library(path: str | os.PathLike[str]) -> None:
-    """Raises `Error` if the file is no complete ELF library of 64 bits."""
+    """Raises `Error` if the file is not a complete ELF library of 64 bits."""
     name = os.fspath(path)
     try:
         with open(name, "rb") as file:

@@ -106,7 +106,7 @@ class Function:
     def report(self) -> WorkReport:
         """Report of the work of the function by its kernels."""
         # The manifest has the name of the source, whatever name the function has now.
-        found = WorkReport.of(self.module.manifest, self.full_signature.name)
+        found = WorkReport.from_manifest(self.module.manifest, self.full_signature.name)
         return replace(found, function=self.signature.name)
 
     @property
@@ -462,7 +462,7 @@ def _equal_sizes(signature: Signature) -> list[tuple[int, int]]:
 
 
 def _python_signature(signature: Signature) -> inspect.Signature:
-    """For `inspect.signature` and what shows it."""
+    """The signature for `inspect.signature` and the programs that show it."""
     parameters = [
         inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str(value))
         for word, value in zip(signature.keywords, signature.arguments)

@@ -33,7 +33,7 @@ def sources_of(folder: Path) -> dict[str, str]:
 def find_compiler(name: str) -> list[str]:
     """Returns the C++ compiler with its first arguments: `CXX`, or the first one on the path.
 
-    Raises `Error` with the library's name if there is none.
+    Raises `Error` with the library's name if it does not exist.
     """
     given = shlex.split(os.environ.get("CXX", ""))
     for program in given[:1] or ("c++", "g++", "clang++"):

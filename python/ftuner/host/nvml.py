@@ -11,7 +11,7 @@ LIBRARY = "libnvidia-ml.so.1"
 
 @contextlib.contextmanager
 def _opened() -> Iterator[ctypes.CDLL | None]:
-    """The library; None where there is none."""
+    """The library, or None if it is not installed."""
     try:
         found = ctypes.CDLL(LIBRARY)
         library = found if found.nvmlInit_v2() == 0 else None
@@ -25,7 +25,7 @@ def _opened() -> Iterator[ctypes.CDLL | None]:
 
 
 def driver_version() -> str | None:
-    """Version of the driver, such as 570.86.15; None where there is no NVML."""
+    """Version of the driver, such as 570.86.15, or None without NVML."""
     with _opened() as library:
         if library is None:
             return None
@@ -41,7 +41,7 @@ def driver_version() -> str | None:
 def power_limit_watts(bus_id: str) -> float | None:
     """Default power limit, in watts, of the GPU at a PCI address such as 0000:65:00.0.
 
-    None where there is no NVML, or where it does not say (integrated GPUs).
+    None without NVML, or if NVML does not say (integrated GPUs).
     """
     with _opened() as library:
         if library is None:

@@ -22,7 +22,7 @@ STANDARD = "-"
 
 
 def json_text(value: Any) -> str:
-    """JSON of several lines. It has no NaN and no infinity: these are null."""
+    """JSON of several lines. NaN and infinities are null, since JSON lacks them."""
 
     def valid(value: Any) -> Any:
         if isinstance(value, dict):
@@ -35,7 +35,7 @@ def json_text(value: Any) -> str:
 
 
 def target_of(path: str) -> tuple[str, int]:
-    """The regular file that is or will be at the path, behind links, and its permissions."""
+    """The regular file that is or will be at the path, after following links, and its permissions."""
     target, mode = os.path.realpath(path), stat.S_IFREG | 0o644
     try:
         mode = os.stat(target).st_mode

@@ -162,7 +162,7 @@ class Child:
             OSError: it cannot be started.
         """
         words = [os.fspath(word) for word in command]
-        if shutil.which(words[0]) is None:  # The shell would say so in words of its own.
+        if shutil.which(words[0]) is None:  # The shell would say so in its own words.
             open(words[0], "rb").close()
             raise PermissionError(13, "Permission denied", words[0])
         if os.access(_SHELL, os.X_OK):

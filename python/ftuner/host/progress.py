@@ -99,7 +99,7 @@ class Progress:
 
     @staticmethod
     def begin_stage(text: str) -> None:
-        """Adds to what is told, if it has no parts of its own: `STAGE`, or `STAGE, 3 of 8`."""
+        """Adds a stage to a report without parts: `STAGE`, or `STAGE, 3 of 8`."""
         current = Progress._current
         if current is None or current._total:
             return

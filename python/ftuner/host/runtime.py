@@ -30,7 +30,7 @@ class Image(ctypes.Structure):
 
     @property
     def chip(self) -> str:
-        """The processor of PTX or a cubin, such as `sm_90` or, for it alone, `sm_90a`."""
+        """The processor of PTX or a cubin, such as `sm_90`, or `sm_90a` for this one only."""
         suffix = "a" if self.architecture & ARCHITECTURE_EXACT else ""
         return f"sm_{self.architecture & ~ARCHITECTURE_EXACT}{suffix}"
 
@@ -86,7 +86,7 @@ class Runtime:
     def __init__(self) -> None:
         path = locations.find(locations.RUNTIME_LIBRARY)
         try:
-            # Compiled libraries need it by its name alone, so it is loaded first.
+            # Compiled libraries need it only by its name, so it is loaded first.
             self.library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
             for name, (result, arguments) in _PROTOTYPES.items():
                 function = getattr(self.library, name)
@@ -110,7 +110,7 @@ class Runtime:
     def heed_signals(self) -> None:
         """Lets handlers of signals run during the emulator's launches of this thread.
 
-        Python runs them in the main thread alone, so elsewhere this does nothing. A launch ends
+        Python runs them only in the main thread, so elsewhere this does nothing. A launch ends
         if one raises, as that of Ctrl-C does, and `check` raises the same.
         """
         if self._signals is None and threading.current_thread() is threading.main_thread():
@@ -153,7 +153,7 @@ class Runtime:
         return f"{version.value // 1000}.{version.value % 1000 // 10}"
 
     def device_count(self) -> int:
-        """Number of CUDA devices. Raises `Error` where there is no driver."""
+        """Number of CUDA devices. Raises `Error` without a driver."""
         count = ctypes.c_int32()
         self.check(self.library.ftrt_device_count(ctypes.byref(count)), "cannot count devices")
         return count.value

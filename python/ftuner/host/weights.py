@@ -120,7 +120,7 @@ def begin_of_file(header: Mapping[str, Any], alignment: int) -> bytes:
 
 
 def read(path: str | os.PathLike[str]) -> Weights:
-    """Reads a file that `Weights.to_bytes` made. Raises `Error` if it is none."""
+    """Reads a file that `Weights.to_bytes` made. Raises `Error` for other files."""
     content = inputs.read(path)
     with contextlib.suppress(ImportError):
         importlib.import_module("ml_dtypes")  # NumPy's bfloat16.

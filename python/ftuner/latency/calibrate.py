@@ -23,10 +23,10 @@ from ..host import processes
 from ..host.outputs import cannot_write, target_of
 from ..host.progress import is_drawn, is_written
 from .fit import (
-    FEWEST_ROWS,
     HOST_OFFSET,
     MEMORY,
     MEMORY_SHARED,
+    MIN_ROWS,
     TENSOR,
     TENSOR_COMPILED,
     TENSOR_ENERGIES,
@@ -42,7 +42,7 @@ from .measurements.rows import MeasurementTable
 from .model import Array, Constants, model
 
 # Fits of fewer rows than this are refused.
-_LEAST_ROWS = 8
+_MIN_ROWS = 8
 # Deviation that the compiler takes for a calibration without one.
 DEVIATION = 0.08
 
@@ -70,7 +70,7 @@ class Calibration:
     # Constants that were to be fitted, and that the rows do not move, or push to a bound.
     unmoved: list[str]
     at_bounds: list[str]
-    # By kind of rows ("all", "vendor linear", …): number, before, after, and held out: each
+    # Number and errors of rows by kind ("all", "vendor linear", …): before, after, and held out; each
     # fold by constants of the others, for global constants each device.
     errors: dict[str, tuple[int, float, float, float | None]]
     measured: Array
@@ -91,13 +91,13 @@ class Calibration:
     node_efficiency: float = 1.0
     # True if all rows are of such kernels: then the file is only for the device, since the rows tell
     # nothing of the rest of the die.
-    is_tensor_alone: bool = False
+    has_only_tensor: bool = False
 
     def to_json(self, source: Source) -> dict[str, Any]:
         number, before, after, unseen = self.errors["all"]
         out: dict[str, Any] = {
             "name": self.name,
-            **({"die": self.die} if self.die and not self.is_tensor_alone else {}),
+            **({"die": self.die} if self.die and not self.has_only_tensor else {}),
             **({"kernels": "own"} if self.is_own else {}),
             "constants": {name: _rounded(value) for name, value in self.constants.items()},
             "deviation": _rounded(self.deviation),
@@ -144,8 +144,8 @@ def usable(rows: MeasurementTable) -> tuple[MeasurementTable, str]:
 def span_warnings(rows: MeasurementTable, constants: Mapping[str, float]) -> list[str]:
     """Says where the rows cover too little for constants that hold beyond them."""
     out = []
-    if len(rows) < FEWEST_ROWS:
-        out.append(f"only {len(rows)} rows: take at least {FEWEST_ROWS}")
+    if len(rows) < MIN_ROWS:
+        out.append(f"only {len(rows)} rows: take at least {MIN_ROWS}")
     groups = sorted(set(rows.group))
     if len(groups) == 1:
         out.append(
@@ -170,20 +170,20 @@ def span_warnings(rows: MeasurementTable, constants: Mapping[str, float]) -> lis
 def _deviation(rows: MeasurementTable, predicted: Array) -> float | None:
     """Standard deviation of ln(predicted / measured) between kernels for one shape.
 
-    Of kernels within twice the best's time: those that a choice is among. None where there
-    are too few of them: vendor rows have one kernel for each shape.
+    Only kernels within twice the best's time count, since a choice is among them. None if they
+    are too few: vendor rows have one kernel for each shape.
     """
     shape = np.unique(np.column_stack([rows.device, rows.flop]), axis=0, return_inverse=True)[1]
     shape = shape.reshape(-1)
     best = np.full(shape.max() + 1, np.inf)
     np.minimum.at(best, shape, rows.microseconds)
-    near = rows.microseconds < 2 * best[shape]
+    is_near = rows.microseconds < 2 * best[shape]
     # Kernels that stage both operands, as FTuner's do; vendor rows have one for each shape.
     fields = model().part_fields
     first = rows.fastest(model().start())
-    near &= first.parts[:, -1, fields.index("direct_registers")] == 0
-    near &= ~np.array([str(group).startswith("vendor") for group in rows.group])
-    shape, wrong = shape[near], np.log(predicted / rows.microseconds)[near]
+    is_near &= first.parts[:, -1, fields.index("direct_registers")] == 0
+    is_near &= ~np.array([str(group).startswith("vendor") for group in rows.group])
+    shape, wrong = shape[is_near], np.log(predicted / rows.microseconds)[is_near]
     count = np.bincount(shape, minlength=len(best))
     mean = np.bincount(shape, wrong, minlength=len(best)) / np.maximum(count, 1)
     freedom = int((count[count > 1] - 1).sum())
@@ -199,12 +199,12 @@ def held_out(
 ) -> Array | None:
     """Predictions for each fold by constants of the others; None if the rows are too few."""
     folds = np.unique(rows.fold)
-    if len(rows) < FEWEST_ROWS or len(folds) < 2:
+    if len(rows) < MIN_ROWS or len(folds) < 2:
         return None
     out = np.empty(len(rows))
     for fold in folds:
         test = rows.fold == fold
-        if (~test).sum() < _LEAST_ROWS:
+        if (~test).sum() < _MIN_ROWS:
             return None
         constants, offset = refit(rows[~test])
         out[test] = rows[test].predict(constants, offset)
@@ -240,10 +240,10 @@ def die_of(source: str) -> str:
     return str(die)
 
 
-def _enough(rows: MeasurementTable, what: str) -> None:
-    if len(rows) < _LEAST_ROWS:
+def _enough(rows: MeasurementTable, title: str) -> None:
+    if len(rows) < _MIN_ROWS:
         where = " above twice the launch floor" if rows.floor.any() else ""
-        raise Error(f"{what}: expected at least {_LEAST_ROWS} rows{where}, but got {len(rows)}")
+        raise Error(f"{title}: expected at least {_MIN_ROWS} rows{where}, but got {len(rows)}")
 
 
 def _left_out(rows: MeasurementTable, prior: Constants, constants: Sequence[str]) -> Array | None:
@@ -296,7 +296,7 @@ def calibrate_device(
         fold = refit(some)
         return fold.constants, fold.offset
 
-    # The offset is no constant: the prior, too, is judged with its best.
+    # The offset is not a constant: the prior, too, is judged with its best offset.
     before = rows.predict(prior, fit_timing(rows, prior, offset))
     after = rows.predict(found.constants, found.offset)
     unseen = held_out(rows, refit_fold)
@@ -317,7 +317,7 @@ def calibrate_device(
         has_tensor=bool(rows.is_tensor.any()),
         is_own=set(rows.group) == {"ftuner"},
         node_efficiency=rows.devices.figures[index]["node_efficiency"],
-        is_tensor_alone=bool(rows.is_tensor.all()),
+        has_only_tensor=bool(rows.is_tensor.all()),
         constants=found.constants,
         prior=prior,
         deviation=deviation if observed_deviation is None else observed_deviation,

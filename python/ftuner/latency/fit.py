@@ -59,11 +59,11 @@ TENSOR_ENERGIES = ("f16_energy", "tf32_energy", "i8_energy")
 TENSOR_SHARED = ("dram_start", "second_kernel")
 # Constants of these that only kernels with known stages determine.
 TENSOR_COMPILED = ("tensor_latency",)
-# Constants of memory-bound kernels: those of each device, and those of all. The rest are those of the
+# Constants of memory-bound kernels, of each device and of all devices. The rest are shared with the
 # other rows.
 MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share", "stream_unaligned")
 MEMORY_SHARED = ("stream_l2_share", "stream_overlap_by_blocks")
-# By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
+# Factor by which the prior holds a constant more than others. Most rows tell hardly whether loads wait
 # or L2 is slow; those that do (a row in a block, one block in an SM) say that clocks of devices
 # differ little in it.
 _HELD = {"stream_latency": 20.0}
@@ -88,14 +88,14 @@ _OFFSET_BOUNDS = (0.5, 200.0)
 # Relative errors beyond this count linearly.
 SCALE = 0.08
 # A constant stays where a change of it by 1 % changes predictions by less than this many
-# percent (root mean square): with a prior, and with none that would hold it.
-LEAST_EFFECT = 0.002
-LEAST_EFFECT_ALONE = 0.02
-# From here on a device counts fully in the means of the devices' constants.
+# percent (root mean square): with a prior, and without a prior that would hold it.
+MIN_EFFECT = 0.002
+MIN_EFFECT_WITHOUT_PRIOR = 0.02
+# A device with this effect counts fully in the means of the devices' constants.
 CLEAR_EFFECT = 0.02
 # A constant as near as this to a bound, relatively, is at it.
 _AT_BOUND = 1e-3
-FEWEST_ROWS = 30
+MIN_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
 # A row of the tensor cores may be dozens of launches (MeasurementTable.choices).
@@ -206,11 +206,11 @@ def _fit_free(
         if len(floors):
             offsets[index] = min(offsets[index], 0.8 * floors.min())
     here = residuals(start, offsets)
-    least = LEAST_EFFECT if prior else LEAST_EFFECT_ALONE
+    min_effect = MIN_EFFECT if prior else MIN_EFFECT_WITHOUT_PRIOR
 
     def is_moved(constants: Mapping[str, float], changed: Array, mask: Any = slice(None)) -> bool:
         effect = (residuals(constants, changed) - here)[mask] / np.log(1.05)
-        return bool(np.sqrt(np.mean(effect**2)) >= least)
+        return bool(np.sqrt(np.mean(effect**2)) >= min_effect)
 
     unmoved = [name for name in free if not is_moved({**start, name: start[name] * 1.05}, offsets)]
     timed = [index for index in timed if is_moved(start, offsets * 1.05, rows.device == index)]
@@ -252,7 +252,7 @@ def _fit_free(
 
 
 def effect(rows: MeasurementTable, found: Fit, name: str) -> float:
-    """By how much the constant moves the rows: d ln(predicted) / d ln(constant), root mean
+    """Effect of the constant on the rows: d ln(predicted) / d ln(constant), root mean
     square."""
     changed = {**found.constants, name: found.constants[name] * 1.05}
     moved = np.log(rows.predict(changed, found.offset))
@@ -313,7 +313,7 @@ def _offsets(rows: MeasurementTable, offset: Any) -> Array:
 
 
 def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
-    """Adds constants of the tensor cores to those of other rows of the device."""
+    """Adds constants of the tensor cores to the constants of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), TENSOR_ROWS_OF_DEVICE)
     found = fit(few, others.constants, names, prior=prior_weight(len(rows)), offset=others.offset)
     return Fit(
@@ -326,7 +326,7 @@ def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> F
 
 
 def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
-    """Adds constants of memory-bound kernels to those of other rows of the device."""
+    """Adds constants of memory-bound kernels to the constants of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
     prior = prior_weight(len(rows))
     found = fit(few, others.constants, names, prior=prior, offset=others.offset, fit_offset=True)
@@ -342,7 +342,7 @@ def fit_timing(
     rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET
 ) -> Array:
     """Fits the time that hosts add to launches on each device, given the constants."""
-    others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
+    others = ~rows.is_tensor  # Tensor rows are timed on the device, and may be many launches each.
     few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
     prior = prior_weight(len(few))
     return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset
@@ -466,7 +466,7 @@ def _global_tensor(
     names: Sequence[str],
     seed: int,
 ) -> GlobalFit:
-    """Adds constants of the tensor cores to those of other rows.
+    """Adds constants of the tensor cores to the constants of other rows.
 
     Each device's own first, then with these in place what all share, and both once more.
     """
@@ -516,7 +516,7 @@ def _global_memory(
     names: Sequence[str],
     seed: int,
 ) -> GlobalFit:
-    """Adds constants of memory-bound kernels to those of other rows.
+    """Adds constants of memory-bound kernels to the constants of other rows.
 
     Each device's own first, then with these in place what all share, and both once more. Of the
     devices' own the median: clocks that fall under the power limit, and caches that other

@@ -44,7 +44,7 @@ class Constant:
 
 @dataclasses.dataclass(frozen=True)
 class _FieldFacts:
-    """What a field of a record is where nothing else is known, and whether records may leave it out."""
+    """The value of a field of a record by default, and whether records may leave the field out."""
 
     default: float
     is_optional: bool
@@ -94,45 +94,49 @@ class ProgramTree:
     features: npt.NDArray[np.float32]
 
 
-def _array(values: Any, dtype: Any, shape: Sequence[int | None], what: str) -> npt.NDArray[Any]:
+def _array(values: Any, dtype: Any, shape: Sequence[int | None], name: str) -> npt.NDArray[Any]:
     """`values` as C has them: of that type and shape (None: any extent), row-major.
 
     Raises `Error` for other shapes, and for types that would lose more than digits.
     """
     array = np.asarray(values)
     if not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise Error(f"{what}: expected numbers of type {np.dtype(dtype)}, but got {array.dtype}")
+        raise Error(f"{name}: expected numbers of type {np.dtype(dtype)}, but got {array.dtype}")
     fits = len(shape) == array.ndim and all(
         expected in (None, size) for expected, size in zip(shape, array.shape)
     )
     if not fits:
         text = " × ".join("n" if size is None else str(size) for size in shape)
         got = " × ".join(map(str, array.shape)) or "a number"
-        raise Error(f"{what}: expected an array of {text}, but got {got}")
+        raise Error(f"{name}: expected an array of {text}, but got {got}")
     return np.ascontiguousarray(array, dtype)
 
 
-def _column(values: Any, dtype: Any, size: int, what: str) -> npt.NDArray[Any]:
+def _column(values: Any, dtype: Any, size: int, name: str) -> npt.NDArray[Any]:
     """One number for each of `size` things; a single one stands for all."""
     values = np.asarray(values)
-    return _array(values if values.ndim else np.full(size, values), dtype, (size,), what)
+    return _array(values if values.ndim else np.full(size, values), dtype, (size,), name)
 
 
 def _check_figures(
-    values: Array, fields: Sequence[str], what: str, positive: Collection[str] = ()
+    values: Array, fields: Sequence[str], record: str, positive: Collection[str] = ()
 ) -> None:
-    """Raises `Error` for figures that no formula can take: they index tables by some.
+    """Raises `Error` for figures that formulas cannot take, since some figures index tables.
 
-    `values` is one record or rows of them. They must be finite and at least 0, or `positive`.
+    Figures must be finite and at least 0; figures of the fields in `positive` must be positive.
+
+    Args:
+        values: one record, or one record a row.
+        record: the name of a record in messages.
     """
-    least = [np.finfo(float).tiny if name in positive else 0.0 for name in fields]
-    most = [np.inf if name == _BOARD_POWER else np.finfo(float).max for name in fields]
-    if values.size and values.min() >= max(least) and values.max() <= min(most):
+    low = [np.finfo(float).tiny if name in positive else 0.0 for name in fields]
+    high = [np.inf if name == _BOARD_POWER else np.finfo(float).max for name in fields]
+    if values.size and values.min() >= max(low) and values.max() <= min(high):
         return  # Many rows are checked fast.
-    is_right = (values >= least) & (values <= most)
+    is_right = (values >= low) & (values <= high)
     if not is_right.all():
         index = np.argwhere(~is_right)[0]
-        name, place = fields[index[-1]], what if len(index) == 1 else f"{what} {index[0]}"
+        name, place = fields[index[-1]], record if len(index) == 1 else f"{record} {index[0]}"
         kind = "positive number" if name in positive else "number of at least 0"
         raise Error(f"{place}: field '{name}': expected a {kind}, but got {values[tuple(index)]:g}")
 
@@ -168,7 +172,7 @@ class Model:
         # The types that programs multiply in, by their numbers.
         self.program_types = self._names("program_type")
         self.device_fields = self._fields("device")
-        #: Those of a device that learned predictors read, in their order.
+        #: The fields of a device that learned predictors read, in their order.
         self.learned_device_fields = self._fields("learned_device")
         self.part_fields = self._fields("part")
         self.grid_fields = self._fields("grid")
@@ -212,7 +216,7 @@ class Model:
         return facts
 
     def _complete_part(self, part: Record) -> Record:
-        """A part with the fields that it leaves out: optional ones, and those of the other kind of kernel."""
+        """A part with the fields that it leaves out: optional fields, and fields of the other kind of kernel."""
         is_streaming = np.asarray(part.get("is_streaming", 0)) != 0
         ignored: tuple[str, ...] = ()
         if is_streaming.all():

@@ -75,7 +75,7 @@ _BF16 = 8
 _SPLITS = (1, 2, 3, 4, 6, 8, 16)
 _SPLIT_BLOCKS = 2
 _SPLIT_LENGTH = 128
-# From this compute capability on there are kernels for 2 to 8 vectors: they were measured there, and on the cards before,
+# Minimum compute capability of kernels for 2 to 8 vectors: they were measured there, and on the cards before,
 # profiles of PyTorch 2.1 name tiles for 3 to 8 rows.
 _HOPPER = 9
 
@@ -166,7 +166,7 @@ def _key(products: Sequence[Product]) -> tuple[Product, ...]:
 def _predict(
     text: str, dtype: str, products: tuple[Product, ...], library: str, is_transposed: bool
 ) -> tuple[Array, Array] | None:
-    """Times and those of second kernels for the text of a description. Layers of a model ask alike."""
+    """Times of all kernels and of second kernels for a description's text. Layers of a model ask alike."""
     found = device_of(text)
     if dtype == "tf32" and not found.figures["tf32_rate"]:
         dtype = "f32"
@@ -203,7 +203,7 @@ def _choices(
         kernels, row = fma_choices(device, batch, m, n, k)
         yield fma_launches(device, kernels, (batch[row], m[row], n[row], k[row])), row
     else:
-        # wgmma reads factors of f32 along K alone.
+        # wgmma reads factors of f32 only along K.
         has_warpgroups = dtype != "tf32" or is_transposed
         yield token_rows.choices_of(
             [device.figures], 0, dtype, library, (m, n, k), batch, has_warpgroups
@@ -219,10 +219,10 @@ def _vector_choices(
     """Kernels for products where one factor is a vector, or the left one is a few."""
     batch, m, n, k = sizes
     has_few = is_transposed & (batch == 1) & (device.capability >= _HOPPER)
-    most = np.where(has_few, vendor_gemv.MOST_VECTORS, 1)
+    max_vectors = np.where(has_few, vendor_gemv.MAX_VECTORS, 1)
     # For N = 1 the matrix is the left factor, which is contiguous along K.
     is_left = (n == 1) & (m > 1)
-    row = np.flatnonzero(is_left | (m <= most))
+    row = np.flatnonzero(is_left | (m <= max_vectors))
     is_left = is_left[row]
     outputs, vectors = np.where(is_left, m[row], n[row]), np.where(is_left, 1, m[row])
     launches = vendor_gemv.launches_of(
@@ -265,17 +265,17 @@ def fma_choices(
         np.array([tile in tile_set.tiles for tile, _ in choices])[:, None]
         & (is_slice | (split[:, None] == 1)),
     )
-    which, row = np.nonzero(is_choice)
+    chosen, row = np.nonzero(is_choice)
     kernels = FmaKernels(
-        tile_m=tile_m[which],
-        tile_n=tile_n[which],
+        tile_m=tile_m[chosen],
+        tile_n=tile_n[chosen],
         layout=np.full(len(row), "tn"),
-        slices=slices[which],
+        slices=slices[chosen],
         stages=np.full(len(row), tile_set.stages),
-        threads=usual_threads(tile_m, tile_n, slices)[which],
+        threads=usual_threads(tile_m, tile_n, slices)[chosen],
         is_swizzled=np.full(len(row), True),
         is_row_major=np.full(len(row), tile_set.is_row_major),
-        split=split[which],
-        has_sums=split[which] > 1,
+        split=split[chosen],
+        has_sums=split[chosen] > 1,
     )
     return kernels, row

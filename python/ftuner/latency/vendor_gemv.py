@@ -34,7 +34,7 @@ _WARP_STEP, _LOADS = 128, 4
 # Elements of K that a block loads at once where they are not.
 _STRIDED = 40
 #: Vectors that a kernel has at most.
-MOST_VECTORS = 8
+MAX_VECTORS = 8
 # A shuffle for each halving of a warp, and a barrier (lib/CostModel/Latency/Latency.cpp).
 _SYNC = 5 * 25.0 + 40.0
 

@@ -24,7 +24,7 @@ ROUNDS = 300
 
 
 def inputs(data: Dataset) -> npt.NDArray[np.float32]:
-    """Mean features of a program's statements, those of several trees by their blocks, and its device's figures."""
+    """Mean features of a program's statements, weighted by the blocks of its trees, and its device's figures."""
     means = []
     for trees in data.trees:
         shares = np.array([tree.blocks for tree in trees], np.float64)
@@ -94,7 +94,7 @@ class BoostedTrees:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoostedTrees:
-        """Raises `Error` for what is no such file."""
+        """Raises `Error` for other files."""
         header, arrays = files.read(path, (FORMAT,))
         try:
             nodes = arrays["nodes"]
@@ -103,7 +103,7 @@ class BoostedTrees:
             inner = nodes[..., 0] >= 0
             place = np.broadcast_to(np.arange(nodes.shape[1])[None, :], inner.shape)
             children = nodes[..., 2:4]
-            # Children behind their parents: every walk ends.
+            # Children come after their parents: every walk ends.
             is_right = (children > place[..., None]) & (children < nodes.shape[1])
             if not np.isfinite(nodes).all() or not is_right[inner].all():
                 raise ValueError("expected nodes whose children come behind them")
@@ -138,7 +138,7 @@ def train(
     learned = targets(data, corrects)
     labels = labels or Labels.fit(learned, transform)
     base, trees = grown(inputs(data), labels.forward(learned), max_iter=rounds, random_state=seed)
-    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.of(data, learned))
+    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.from_data(data, learned))
 
 
 def grown(

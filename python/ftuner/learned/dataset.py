@@ -61,7 +61,7 @@ class Dataset:
     task: npt.NDArray[np.int64]
     task_names: list[str]
     fold: npt.NDArray[np.int64]
-    # Predictions of `latency` with the compiler's constants; NaN where it has no formula.
+    # Predictions of `latency` with the compiler's constants; NaN for programs without a formula.
     predicted: npt.NDArray[np.float64]
     # Texts of each row: linear, softmax, …; the model whose sizes it has ("": none); the file's name;
     # MEASURED or SYNTHETIC; KNOWN or PROXY.
@@ -231,7 +231,7 @@ class Dataset:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dataset:
-        """Raises `Error` for what is no such file, or is damaged."""
+        """Raises `Error` for other files and for damaged ones."""
         try:
             with zipfile.ZipFile(path) as archive:
                 header = json.loads(archive.read("header.json"))
@@ -253,7 +253,7 @@ class Dataset:
                 digest.update(json.dumps(header, sort_keys=True).encode())
                 if digest.hexdigest() != hash:
                     raise ValueError("its contents are not those of its hash")
-            return cls._of(header, arrays)
+            return cls._from_arrays(header, arrays)
         except OSError as error:
             raise Error(f"cannot read '{path}': {error.strerror or error}") from error
         except (
@@ -270,7 +270,7 @@ class Dataset:
             raise Error(f"'{path}' is not a data set: {error}") from error
 
     @classmethod
-    def _of(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:
+    def _from_arrays(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:
         bounds = np.concatenate([[0], np.cumsum(arrays["statements"])]).tolist()
         ordering, features = arrays["ordering"].astype(np.int64), arrays["features"]
         parts = [
@@ -339,7 +339,7 @@ def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Datas
 
 
 def require_predictions(data: Dataset) -> None:
-    """Raises `Error` for programs that `latency` has no formula for: nothing can correct what it does not predict."""
+    """Raises `Error` for programs that `latency` does not predict: a correction needs a prediction."""
     lacks = ~np.isfinite(data.predicted)
     if lacks.any():
         raise Error(

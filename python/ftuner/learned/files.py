@@ -1,4 +1,4 @@
-"""Files of predictors: a line of JSON, then arrays one behind the other as f32, little-endian (docs/learned-model.md)."""
+"""Files of predictors: a line of JSON, then arrays one after the other as f32, little-endian (docs/learned-model.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write(
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
-    """The line, and the bytes behind it. Raises `Error` for what has no such line."""
+    """The line, and the bytes after it. Raises `Error` for files without such a line."""
     try:
         with open(path, "rb") as file:
             line, content = file.readline(), file.read()

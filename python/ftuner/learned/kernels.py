@@ -18,14 +18,14 @@ from ..latency.model import ProgramTree
 from .trees import BATCH, K, M, N, Tree, loop
 
 Numbers = npt.NDArray[np.int64]
-# Behind the axes of products: slices of K, and elements of the output that are numbered through.
+# Axes after the axes of products: slices of K, and elements of the output that are numbered through.
 _SLICE, _POINT = 4, 5
 # Threads of the kernel that adds up slices.
 _SUM_THREADS = 256
 
 
-def ceil_div(number: Any, by: Any) -> Any:
-    return -(-number // by)
+def ceil_div(number: Any, divisor: Any) -> Any:
+    return -(-number // divisor)
 
 
 def trees_of(
@@ -33,8 +33,11 @@ def trees_of(
     blocks: npt.NDArray[Any],
     describe: Callable[[Tree, npt.NDArray[np.int64], tuple[Any, ...]], None],
 ) -> list[list[ProgramTree]]:
-    """The trees of kernels: those that have the same `structure` (arrays of whole numbers or truths) are
-    described together, by their rows and what their structure is."""
+    """The trees of kernels.
+
+    Kernels with equal `structure` (arrays of whole numbers or booleans) are described together, by
+    their rows and their structure.
+    """
     keys = np.stack([np.asarray(one, np.int64) for one in structure], axis=1)
     found: list[list[ProgramTree]] = [[] for _ in range(len(keys))]
     for key in np.unique(keys, axis=0):
@@ -119,13 +122,13 @@ def copy_loops(
     As many threads as there are accesses along the inner axis, the others along the outer one.
     """
     vectors = ceil_div(columns, width)
-    along = np.minimum(vectors, threads)
-    across = np.minimum(rows, np.maximum(threads // along, 1))
+    inner_threads = np.minimum(vectors, threads)
+    outer_threads = np.minimum(rows, np.maximum(threads // inner_threads, 1))
     return [
-        loop("thread", across, "thread", outer, 1),
-        loop("thread", along, "thread", inner, width),
-        loop("slot", ceil_div(rows, across), "unrolled", outer, across),
-        loop("slot", ceil_div(vectors, along), "unrolled", inner, along * width),
+        loop("thread", outer_threads, "thread", outer, 1),
+        loop("thread", inner_threads, "thread", inner, width),
+        loop("slot", ceil_div(rows, outer_threads), "unrolled", outer, outer_threads),
+        loop("slot", ceil_div(vectors, inner_threads), "unrolled", inner, inner_threads * width),
         loop("element", width, "vectorized", inner, 1),
     ]
 
@@ -262,7 +265,7 @@ def _describe_product(
             else:
                 tree.statement("store", reads=[sums], writes=[output])
     if bias is not None and split and not summed:
-        # The blocks of one slice alone add it.
+        # Only the blocks of one slice add it.
         with tree.nest(*batches, *tiles, *joined):
             tree.statement("add bias", {"float-add": 1}, reads=[bias], updates=[sums])
     if summed:
@@ -317,18 +320,18 @@ class TensorProducts(_Tiles):
 
 
 def _describe_tensor(
-    tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, across: int
+    tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, is_across: int
 ) -> None:
     m, n, k, size = p.m, p.n, p.k, p.element_bytes
-    along = 32 // size
+    instruction_depth = 32 // size
     if grouped:
-        rows, columns = (N, M) if across else (M, N)
-        long, others = (p.tile_n, p.tile_m) if across else (p.tile_m, p.tile_n)
-        groups, beside = (p.warps_n, p.warps_m) if across else (p.warps_m, p.warps_n)
-        own, own_others = long // groups, others // beside
+        rows, columns = (N, M) if is_across else (M, N)
+        long, others = (p.tile_n, p.tile_m) if is_across else (p.tile_m, p.tile_n)
+        groups, other_groups = (p.warps_n, p.warps_m) if is_across else (p.warps_m, p.warps_n)
+        own, own_others = long // groups, others // other_groups
         threads = [
             loop("warpgroup", groups, "thread", rows, own),
-            loop("warpgroup", beside, "thread", columns, own_others),
+            loop("warpgroup", other_groups, "thread", columns, own_others),
             loop("warp", 4, "thread", rows, 16),
             loop("lane", 8, "thread", rows, 1),
             loop("lane", 4, "thread", columns, 2),
@@ -420,10 +423,17 @@ def _describe_tensor(
             copy("copy rhs", N, p.tile_n, rhs, rhs_tile)
             with tree.nest(
                 *threads,
-                loop("k", ceil_div(p.depth, along), "unrolled", K, along, True),
+                loop(
+                    "k",
+                    ceil_div(p.depth, instruction_depth),
+                    "unrolled",
+                    K,
+                    instruction_depth,
+                    True,
+                ),
                 *points,
                 *instruction,
-                loop("k", along, "vectorized", K, 1, True),
+                loop("k", instruction_depth, "vectorized", K, 1, True),
             ):
                 tree.statement(
                     "multiply",

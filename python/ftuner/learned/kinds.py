@@ -11,6 +11,6 @@ from .training import Trained
 
 
 def load(path: str | os.PathLike[str]) -> Trained | BoostedTrees:
-    """Raises `Error` for what is no predictor."""
+    """Raises `Error` for files that are not predictors."""
     header, _ = files.read_header(path)
     return BoostedTrees.load(path) if header["format"] == BOOSTED else Trained.load(path)

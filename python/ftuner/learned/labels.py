@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-# By which factor predictions may lie beyond the labels of the training set.
-BEYOND = 30.0
+# Factor by which predictions may lie beyond the labels of the training set.
+MAX_FACTOR = 30.0
 KINDS = ("box-cox", "yeo-johnson", "quantile", "none")
+# Names of fields in files (docs/learned-model.md), where they differ.
+_JSON_NAMES = {"minimum": "least", "maximum": "greatest"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,9 +30,10 @@ class Labels:
     mean: float = 0.0
     deviation: float = 1.0
     shift: float = 0.0
-    # Labels that `backward` may give: beyond the training set's the inverse of a power transform has poles.
-    least: float = 1e-3
-    greatest: float = 1e12
+    # Bounds of the labels that `backward` gives: far beyond the labels of the training set the
+    # inverse of a power transform has poles. Files call them `least` and `greatest`.
+    minimum: float = 1e-3
+    maximum: float = 1e12
 
     @classmethod
     def fit(cls, microseconds: npt.ArrayLike, kind: str = "box-cox") -> Labels:
@@ -57,22 +60,22 @@ class Labels:
         plain = cls(kind, values)
         raw = plain._raw(labels)
         mean, deviation = (raw.mean(), raw.std() or 1.0) if kind != "none" else (0.0, 1.0)
-        least = ((raw - mean) / deviation).min()
+        minimum = ((raw - mean) / deviation).min()
         return dataclasses.replace(
             plain,
             mean=float(mean),
             deviation=float(deviation),
-            shift=float(1 - least) if kind != "none" else 0.0,
-            least=np.inf,
-            greatest=0.0,
+            shift=float(1 - minimum) if kind != "none" else 0.0,
+            minimum=np.inf,
+            maximum=0.0,
         ).widened(labels)
 
     def widened(self, labels: Array) -> Labels:
         """Returns labels whose bounds hold predictions of these labels, too."""
         return dataclasses.replace(
             self,
-            least=min(self.least, max(float(labels.min()) / BEYOND, 1e-3)),
-            greatest=max(self.greatest, min(float(labels.max()) * BEYOND, 1e12)),
+            minimum=min(self.minimum, max(float(labels.min()) / MAX_FACTOR, 1e-3)),
+            maximum=max(self.maximum, min(float(labels.max()) * MAX_FACTOR, 1e12)),
         )
 
     def _raw(self, labels: Array) -> Array:
@@ -88,13 +91,13 @@ class Labels:
         return labels
 
     def forward(self, microseconds: npt.ArrayLike) -> Array:
-        """Transformed labels; those of the training set are at least 1, but for kind `none`."""
+        """Transformed labels; labels of the training set are at least 1, except for kind `none`."""
         return (
             self._raw(np.asarray(microseconds, np.float64)) - self.mean
         ) / self.deviation + self.shift
 
     def backward(self, transformed: npt.ArrayLike) -> Array:
-        """Microseconds from `least` to `greatest`, for every number."""
+        """Microseconds from `minimum` to `maximum`, for every number."""
         from scipy import special
 
         raw = (np.asarray(transformed, np.float64) - self.shift) * self.deviation + self.mean
@@ -116,19 +119,22 @@ class Labels:
             result = raw
         return np.asarray(
             np.clip(
-                np.nan_to_num(result, nan=self.least, posinf=self.greatest),
-                self.least,
-                self.greatest,
+                np.nan_to_num(result, nan=self.minimum, posinf=self.maximum),
+                self.minimum,
+                self.maximum,
             )
         )
 
     def as_json(self) -> dict[str, Any]:
-        return dict(dataclasses.asdict(self), values=[float(value) for value in self.values])
+        fields = dict(dataclasses.asdict(self), values=[float(value) for value in self.values])
+        return {_JSON_NAMES.get(name, name): value for name, value in fields.items()}
 
     @classmethod
     def of_json(cls, json: dict[str, Any]) -> Labels:
         """Raises ValueError or TypeError for what `as_json` does not give."""
-        labels = cls(**{**json, "values": np.array(json["values"], np.float64)})
+        names = {written: name for name, written in _JSON_NAMES.items()}
+        fields = {names.get(name, name): value for name, value in json.items()}
+        labels = cls(**{**fields, "values": np.array(json["values"], np.float64)})
         if labels.kind not in KINDS:
             raise ValueError(f"labels: expected one of {', '.join(KINDS)}, but got {labels.kind!r}")
         count = labels.values.size
@@ -136,7 +142,7 @@ class Labels:
             count > 0 if labels.kind == "quantile" else count == (labels.kind != "none")
         ):
             raise ValueError(f"labels: expected the values of {labels.kind}, but got {count}")
-        numbers = [labels.mean, labels.deviation, labels.shift, labels.least, labels.greatest]
+        numbers = [labels.mean, labels.deviation, labels.shift, labels.minimum, labels.maximum]
         if not np.isfinite([*labels.values, *numbers]).all():
             raise ValueError("labels: expected finite numbers")
         return labels

@@ -24,7 +24,7 @@ class Architecture:
     device_figures: int = 8
     # Width of statements' vectors within the encoder; one other than `features` adds a linear layer before it.
     width: int = 164
-    # Layers of the encoder; 0: there is no encoder.
+    # Layers of the encoder; 0: without an encoder.
     layers: int = 11
     heads: int = 4
     feed_forward: int = 2048

@@ -29,19 +29,30 @@ class Deviation:
     rows: int
     # Deviation of all rows about 0: the error of a predicted time.
     overall: float
-    # Between the programs of one task: what a lead of one program over another is compared with.
-    between: float
+    # Deviation within each task: a lead of one of its programs over another is compared with it.
+    within_task: float
 
     @classmethod
-    def of(
+    def from_predictions(
         cls, predicted: npt.ArrayLike, measured: npt.ArrayLike, task: npt.ArrayLike
     ) -> Deviation:
-        off = np.log(np.asarray(predicted, np.float64) / np.asarray(measured, np.float64))
+        error = np.log(np.asarray(predicted, np.float64) / np.asarray(measured, np.float64))
         _, tasks = np.unique(np.asarray(task), return_inverse=True)
-        means = np.bincount(tasks, off) / np.bincount(tasks)
-        left = len(off) - len(means)
-        between = float(np.sqrt(((off - means[tasks]) ** 2).sum() / left)) if left > 0 else 0.0
-        return cls(len(off), float(np.sqrt((off**2).mean())), between)
+        means = np.bincount(tasks, error) / np.bincount(tasks)
+        left = len(error) - len(means)
+        within_task = (
+            float(np.sqrt(((error - means[tasks]) ** 2).sum() / left)) if left > 0 else 0.0
+        )
+        return cls(len(error), float(np.sqrt((error**2).mean())), within_task)
+
+    def as_json(self) -> dict[str, float]:
+        return {"rows": self.rows, "overall": self.overall, "between": self.within_task}
+
+    @classmethod
+    def of_json(cls, json: dict[str, Any]) -> Deviation:
+        """Reads what `as_json` gives. Raises KeyError and TypeError for other fields."""
+        fields = dict(json)
+        return cls(within_task=fields.pop("between"), **fields)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +63,7 @@ class Golden:
     device: npt.NDArray[np.float32]
 
     def dataset(self) -> Dataset:
-        """The programs, each on a device of its own, with times of one microsecond."""
+        """The programs, each on a separate device, with times of one microsecond."""
         size = len(self.trees)
         texts = {name: np.full(size, "", "<U1") for name in Dataset.TEXTS}
         return Dataset(
@@ -72,18 +83,18 @@ class Golden:
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    # By name, measured rows of the training set; 0 for devices with synthetic ones alone, or without times.
+    # Measured rows of the training set by device; 0 for devices with only synthetic rows, or without times.
     devices: dict[str, int]
-    # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
+    # Minimum and maximum of the labels: microseconds, or ratios to `latency`.
     label_range: tuple[float, float]
     # Minimum and maximum of each feature, 2 × statements × features, by the number of statements of a tree.
     feature_ranges: dict[int, npt.NDArray[np.float32]]
     golden: Golden
-    # By name of a device.
+    # Deviations by the name of a device.
     deviations: dict[str, Deviation] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
+    def from_data(cls, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
         """Returns the provenance of a predictor trained on these programs with these labels."""
         by_size: dict[int, list[npt.NDArray[np.float32]]] = {}
         for trees in data.trees:
@@ -114,7 +125,7 @@ class Provenance:
 
     def extended(self, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
         """Returns the provenance of a predictor trained on more programs, without the former errors."""
-        more = Provenance.of(data, labels)
+        more = Provenance.from_data(data, labels)
         ranges = dict(self.feature_ranges)
         for size, limits in more.feature_ranges.items():
             known = ranges.get(size, limits)
@@ -145,13 +156,13 @@ class Provenance:
         found = dict(self.deviations)
         for card in np.unique(unseen.device):
             rows = unseen.device == card
-            found[unseen.device_names[card]] = Deviation.of(
+            found[unseen.device_names[card]] = Deviation.from_predictions(
                 predicted[rows], unseen.microseconds[rows], unseen.task[rows]
             )
         return dataclasses.replace(self, deviations=found)
 
     def bounded(self, ratios: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Ratios to `latency` within those of the training: nothing tells how far they go on beyond."""
+        """Clips ratios to `latency` to the range of the training, since nothing is known beyond it."""
         return np.clip(ratios, *self.label_range)
 
     def as_json(self) -> dict[str, Any]:
@@ -160,7 +171,7 @@ class Provenance:
             "devices": self.devices,
             "label_range": list(self.label_range),
             "deviations": {
-                name: dataclasses.asdict(deviation) for name, deviation in self.deviations.items()
+                name: deviation.as_json() for name, deviation in self.deviations.items()
             },
             "golden": [
                 [
@@ -198,10 +209,10 @@ class Provenance:
                     )
                 )
                 first += len(ordering)
-        least, most = json["label_range"]
+        low, high = json["label_range"]
         return cls(
             devices={str(name): int(rows) for name, rows in json["devices"].items()},
-            label_range=(float(least), float(most)),
+            label_range=(float(low), float(high)),
             feature_ranges={
                 int(name.removeprefix(_RANGES)): arrays.pop(name)
                 for name in list(arrays)
@@ -209,7 +220,8 @@ class Provenance:
             },
             golden=Golden(trees, arrays.pop("golden_device")),
             deviations={
-                str(name): Deviation(**deviation) for name, deviation in json["deviations"].items()
+                str(name): Deviation.of_json(deviation)
+                for name, deviation in json["deviations"].items()
             },
         )
 

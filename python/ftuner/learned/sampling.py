@@ -28,7 +28,7 @@ class SampledTasks:
 def sample_tasks(
     programs: npt.ArrayLike, task_of: Sequence[int], count: int, seed: int = 0
 ) -> SampledTasks:
-    """For each of `count` clusters of programs (rows of features or latent vectors) the unused task that is nearest.
+    """The nearest unused task for each of `count` clusters of programs (rows of features or latent vectors).
 
     A task is as far from a cluster's centre as its programs are on average. Raises ValueError for more clusters than tasks.
     """

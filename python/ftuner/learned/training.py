@@ -60,7 +60,7 @@ class Options:
             raise ValueError(f"expected one of {', '.join(KINDS)}, but got {self.transform!r}")
 
 
-# For the small architecture, which learns from few programs.
+# Settings for the small architecture, which learns from few programs.
 SMALL_RATE = 6e-4
 SMALL_DECAY = 1e-5
 SMALL_BATCH = 128
@@ -130,13 +130,21 @@ def latents(predictor: Predictor, batch: Batch) -> torch.Tensor:
 
 
 def loss_of(options: Options, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """Returns the loss of transformed labels: the squared error, and a share of the relative one."""
-    squared = ((predicted - wanted) ** 2).mean()
+    """Returns the loss of transformed labels that `options.loss` names, a mean over the programs.
+
+    squared           the square of the error
+    relative          the error, without its sign, divided by the label
+    squared-relative  the square of the error divided by the label
+    both              squared + `options.relative` × relative
+    """
+    error = predicted - wanted
+    divisor = wanted.abs().clamp(min=1e-3)  # Labels near zero would give huge quotients.
     if options.loss == "squared-relative":
-        return (((predicted - wanted) / wanted.abs().clamp(min=1e-3)) ** 2).mean()
-    relative = ((predicted - wanted).abs() / wanted.abs().clamp(min=1e-3)).mean()
+        return ((error / divisor) ** 2).mean()
+    squared = (error**2).mean()
     if options.loss == "squared":
         return squared
+    relative = (error.abs() / divisor).mean()
     return relative if options.loss == "relative" else squared + options.relative * relative
 
 
@@ -290,7 +298,7 @@ class Trained:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trained:
-        """Raises `Error` for what is no such file."""
+        """Raises `Error` for other files."""
         header, arrays = files.read(path, (FORMAT, FORMAT_NO_STRUCTURE))
         try:
             sizes: dict[str, Any] = {
@@ -358,7 +366,7 @@ def train(
     devices = data.device_vectors[np.unique(data.device)]
     trained = Trained(
         predictor, labels, *_standard(rows_of), *_standard(devices), options.positions, options.corrects,
-        options.structure, Provenance.of(data, learned),
+        options.structure, Provenance.from_data(data, learned),
     )  # fmt: skip
     wanted = torch.from_numpy(labels.forward(learned).astype(np.float32))
     packed = trained.pack(data)
@@ -367,7 +375,7 @@ def train(
     )
     size = min(options.batch, len(data))
     steps = max(-(-len(data) // size) * options.epochs, 2)
-    # From a tenth of the rate to ten times as much, and back.
+    # The rate rises from a tenth of itself to ten times as much, and falls back.
     schedule = torch.optim.lr_scheduler.CyclicLR(
         optimizer, options.rate / 10, options.rate * 10, step_size_up=max(steps // 4, 1), cycle_momentum=False,
         mode="triangular2",
@@ -505,7 +513,7 @@ def finetune(
 ) -> Trained:
     """A predictor tuned finely: what the source teaches is kept, while latent vectors of the target become like the source's.
 
-    Of the target inputs alone are read; times of `labelled` programs (sampled tasks of a new device) are learned. `trained` stays
+    Only inputs are read of the target; times of `labelled` programs (sampled tasks of a new device) are learned. `trained` stays
     as it is. Raises `Error` for trees of a size that was not trained, and where there is nothing to tune for.
     """
     if len(source) < 2:
@@ -541,8 +549,8 @@ def finetune(
     )
     as_options = Options(relative=options.relative, loss=options.loss)
 
-    def some(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
-        return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+    def some(rows: npt.NDArray[np.int64], maximum: int) -> npt.NDArray[np.int64]:
+        return rows if len(rows) <= maximum else np.sort(rng.choice(rows, maximum, replace=False))
 
     def epoch() -> float:
         losses = []
@@ -587,13 +595,13 @@ def errors(
     of Spearman (None for fewer than three rows). With `task`, `rank_by_task`: its mean over tasks of three programs and more.
     """
     times = np.asarray(predicted, np.float64)
-    off = np.abs(times / measured - 1)
+    error = np.abs(times / measured - 1)
     found: dict[str, float | None] = {
-        "mean": float(off.mean()),
+        "mean": float(error.mean()),
         "rmse": float(np.sqrt(((times - measured) ** 2).mean())),
-        "within_5": float((off <= 0.05).mean()),
-        "within_10": float((off <= 0.10).mean()),
-        "within_20": float((off <= 0.20).mean()),
+        "within_5": float((error <= 0.05).mean()),
+        "within_10": float((error <= 0.10).mean()),
+        "within_20": float((error <= 0.20).mean()),
         "rank": rank_correlation(times, measured),
     }
     if task is not None:

@@ -75,12 +75,14 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
         vector = vectors[name]
         constant, stacked = _stack(trained, source, tasks.select(tasks.device == card), seed)
         # Half of what pooled trees say, and half of what stacked ones do.
-        trees = [_on(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
+        trees = [
+            _for_device(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees
+        ]
         trees += [
-            _on(vector, _scaled(nodes, 0.5), _leaf(0))
+            _for_device(vector, _scaled(nodes, 0.5), _leaf(0))
             for nodes in (*stacked, _leaf(constant - pooled.base))
         ]
-    provenance = Provenance.of(source, of_source).extended(tasks, of_tasks)
+    provenance = Provenance.from_data(source, of_source).extended(tasks, of_tasks)
     return BoostedTrees(labels, pooled.base, boosted.packed(trees), trained.corrects, provenance)
 
 
@@ -141,7 +143,7 @@ def _stack(
 
 
 def _combination(said: Array, wanted: Array, ridge: float) -> tuple[Array, float]:
-    """Weights of at least 0, drawn to those of the mean, and a constant."""
+    """Weights of at least 0, drawn to the weights of the mean, and a constant."""
     from scipy.optimize import nnls
 
     count = said.shape[1]
@@ -177,7 +179,7 @@ def _resolved(nodes: Nodes, vector: Figures) -> Nodes:
 
     kept = [after(0)]
     found = []
-    for place in kept:  # It grows: children come behind their parents.
+    for place in kept:  # It grows: children come after their parents.
         node = nodes[place].copy()
         if node[0] >= 0:
             for field in (2, 3):
@@ -187,10 +189,10 @@ def _resolved(nodes: Nodes, vector: Figures) -> Nodes:
     return np.stack(found)
 
 
-def _on(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
+def _for_device(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
     """One tree on a device with these figures, and the other one elsewhere.
 
-    All figures are asked for: a device that nobody measured may have most of them, too.
+    The tree asks for all figures: a device that is not measured may have most of them, too.
     """
     first_figure = len(model().program_features())
     to_otherwise = 2 * len(vector) + len(then)

@@ -43,7 +43,7 @@ class Report:
 
 
 def find_card(gpu: int) -> Card:
-    """The card to check. Raises `Error`, in one sentence, where there is none."""
+    """The card to check. Raises `Error`, in one sentence, without a card."""
     try:
         count = runtime.get().device_count()
     except Error as error:
@@ -237,7 +237,7 @@ _Lines = queue.Queue[Any]
 
 @contextlib.contextmanager
 def _child(gpu: int, jobs: Path, words: Path) -> Iterator[tuple[processes.Child, _Lines]]:
-    """The process and the lines that it writes, None behind the last; it is killed in the end."""
+    """The process and the lines that it writes, None after the last; it is killed in the end."""
     lines: _Lines = queue.Queue()
 
     def listen(stream: IO[bytes]) -> None:

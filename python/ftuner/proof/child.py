@@ -21,7 +21,7 @@ from ..host.module import load
 from . import numbers
 from .families import Family, sets
 
-#: Bytes before and behind each operand, which nothing may write.
+#: Bytes before and after each operand, which nothing may write.
 _GUARD = 1024
 _POISON = 0xFF  # NaN in every type of floats.
 

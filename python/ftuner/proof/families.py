@@ -308,7 +308,7 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
 
 @dataclass(frozen=True)
 class ProofSet:
-    """The families that are proven together: those of a path, or of one of its gates.
+    """The families of a path, or of one of its gates, which are proven together.
 
     Attributes:
         group: its name, that of the path, or "PATH.GATE".
@@ -344,7 +344,7 @@ def parse_capability(text: str) -> tuple[int, int]:
 
 
 def sets() -> dict[str, ProofSet]:
-    """The sets by their names. Raises `Error` where the installation has none or a wrong one."""
+    """The sets by their names. Raises `Error` if the installation lacks one or has a wrong one."""
     return _sets_in(locations.find(locations.PROOFS))
 
 
@@ -354,7 +354,7 @@ def _sets_in(folder: Path) -> dict[str, ProofSet]:
 
 
 def _read(file: Path) -> list[ProofSet]:
-    """The set of the path of a file, and those of its gates."""
+    """The set of the path of a file, and the sets of its gates."""
     try:
         data = json.loads(file.read_bytes())
         if data["format_version"] != FORMAT_VERSION:

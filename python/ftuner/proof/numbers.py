@@ -25,7 +25,7 @@ def tolerance(family: Family, type: str) -> float:
 
 
 def arguments(family: Family, sizes: dict[str, int]) -> list[Array]:
-    """The arguments in memory, those of bf16 as 16 bits; equal whenever they are made."""
+    """The arguments in memory, bf16 as 16 bits; they are equal whenever they are made."""
     seed = zlib.crc32(f"{family.symbol} {sorted(sizes.items())}".encode())
     rng = np.random.default_rng(seed)
 

@@ -38,7 +38,7 @@ class Card:
 
     @staticmethod
     def from_gpu(index: int) -> Card:
-        """Raises `Error` where there is no such GPU."""
+        """Raises `Error` if the GPU does not exist."""
         library = runtime.get()
         name = library.device_name(index)
         major, minor, sms = (
@@ -156,7 +156,7 @@ def read(card: Card) -> dict[str, PathVerdict]:
 
 
 def _read(file: Path, card: Card) -> dict[str, Any] | None:
-    """The content of a file; None where there is none, or, with a warning, none that is valid."""
+    """The content of a file; None without a file, or, with a warning, if it is not valid."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if not _is_valid(content, card):

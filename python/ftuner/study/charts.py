@@ -41,7 +41,7 @@ svg .dot{{stroke:var(--page);stroke-width:1.5}}
 
 @dataclass(frozen=True)
 class Series:
-    """Values over the places of a figure; None: there is none."""
+    """Values over the places of a figure; None: no value."""
 
     label: str
     values: Sequence[float | None]
@@ -178,7 +178,7 @@ def _grid(x: _Axis, y: _Axis, x_label: str, y_label: str) -> list[str]:
 
 
 def document(figure: str, series: Sequence[Series]) -> str:
-    """A figure as an SVG file of its own, with its style and the names of its lines."""
+    """A figure as a separate SVG file, with its style and the names of its lines."""
     style = STYLE.replace("svg{", "svg{background:var(--page);", 1)
     keys = "".join(
         f'<path class="line" style="{_stroke(one.number)}" d="M450 {24 + 14 * i}h20"/>'

@@ -63,15 +63,15 @@ class Entry:
     #: of busy SMs in all waves.
     size_padding: list[float] = field(default_factory=list)
     size_sm_use: list[float] = field(default_factory=list)
-    #: By judge the microseconds of each size; None: it does not know it.
+    #: Microseconds of each size, by judge; None: the judge does not know the size.
     times: dict[str, list[float | None]] = field(default_factory=dict)
     #: Judges that the search optimised: ranks under them say how well it did, not how good it is.
     own_judges: list[str] = field(default_factory=list)
-    #: Why there is no plan; empty if there is one.
+    #: The reason why the plan does not exist; empty if it exists.
     failure: str = ""
-    #: Why its code could not be generated; empty if it was, or if nobody asked.
+    #: The reason why its code could not be generated; empty if it was, or was not asked for.
     code_failure: str = ""
-    #: Without a plan, the microseconds that fallback kernels take at least; None where it is not known.
+    #: Minimum microseconds of fallback kernels, without a plan; None if not known.
     bound_us: float | None = None
 
     def mean(self, values: Sequence[float]) -> float:
@@ -119,7 +119,7 @@ class Group:
         ]
 
     def ratios(self, judge: str) -> dict[int, float]:
-        """By entry: geometric mean of its time over the least of all, over the common sizes."""
+        """Geometric mean of an entry's time over the minimum of all, over the common sizes, by entry."""
         common = self.common(judge)
         if not common:
             return {}
@@ -132,7 +132,7 @@ class Group:
         }
 
     def ranks(self, judge: str) -> dict[int, int]:
-        """By entry: 1 for the least ratio; equal ratios have equal ranks."""
+        """Ranks by entry: 1 for the minimum ratio; equal ratios have equal ranks."""
         ratios = self.ratios(judge)
         return {
             i: 1 + sum(other < ratio * (1 - 1e-9) for other in ratios.values())
@@ -150,7 +150,7 @@ class Comparison:
     """Entries of all workloads of sources on devices."""
 
     entries: list[Entry]
-    #: By judge that is a file, its name and who measured.
+    #: Name of the file and of the measurer, by judge that is a file.
     files: dict[str, str] = field(default_factory=dict)
     #: Chosen programs as requests of a measurer (docs/measurements.md), each once.
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -546,7 +546,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _rejected(statistics: Mapping[str, float]) -> int | None:
-    """Candidates that no codegen path can emit; of the paper's rules, those of whole warps."""
+    """Number of candidates that no codegen path can emit; for the paper's rules, among whole warps."""
     if "rejected_by_path" in statistics:
         return int(statistics["rejected_by_path"])
     if "states" in statistics or "candidates_whole_warps" not in statistics:

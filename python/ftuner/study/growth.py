@@ -20,7 +20,7 @@ _HEADER += ["rejected", "kernels", "code KB", "latency µs"]
 def with_end(source: SourceText, end: int) -> SourceText:
     """The source with the one range of its symbols ending there.
 
-    Raises `Error` if there is not one range with an end, or it begins behind the number.
+    Raises `Error` if there is not one range with an end, or it begins after the number.
     """
     found = _RANGE.findall(source.content)
     if len(found) != 1:

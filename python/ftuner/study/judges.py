@@ -39,7 +39,7 @@ def takes(program: Program, axes: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[int]) -> float:
-    """Microseconds of a product by a roofline for each wave of blocks, by the data sheet alone.
+    """Microseconds of a product by a roofline for each wave of blocks, only by the data sheet.
 
     A block multiplies its tile, padding included, and moves its tiles of both factors and of the
     result, in f32, from or to device memory; no cache helps. The blocks of an SM take the

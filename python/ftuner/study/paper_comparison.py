@@ -115,7 +115,7 @@ def _label(paper: Paper, system: str, labels: Sequence[str]) -> str | None:
 
 
 def _missing(paper: Paper, labels: Sequence[str]) -> list[str]:
-    """Notes of the systems that none of the strategies, or none alone, stands for."""
+    """Notes of the systems that no strategy, or more than one, stands for."""
     return [
         f"{system}: expected {strategy}, or one strategy like it"
         for system, strategy in paper.systems.items()
@@ -128,7 +128,7 @@ def devices_of(found: Comparison) -> list[str]:
 
 
 def tabulate(paper: Paper, found: Comparison, device: str) -> Table:
-    """Returns the paper's figures beside those of the plans on a device, by two judges."""
+    """Returns the paper's figures beside the figures of the plans on a device, by two judges."""
     rows = [
         row
         for reported in paper.reported
@@ -211,7 +211,7 @@ class _PaperTable:
         return [sums[size - 1] for size in self.reported.sizes]
 
     def _both(self, system: str) -> list[tuple[list[float], list[float]] | None]:
-        """By judge, microseconds of a system and of the reference."""
+        """Microseconds of a system and of the reference, by judge."""
         result = []
         for judge in _JUDGES:
             times, reference = (

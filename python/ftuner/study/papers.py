@@ -87,7 +87,7 @@ class Paper:
     title: str
     devices: Sequence[str]
     strategies: Sequence[str]
-    #: By the paper's name of a system, the strategy that stands for it here.
+    #: The strategy that stands for a system here, by the paper's name of the system.
     systems: Mapping[str, str]
     #: The paper's own system.
     reference: str
@@ -95,7 +95,7 @@ class Paper:
     reported: Sequence[Reported]
 
     def sizes(self, workload: str) -> Sequence[int]:
-        """T of the figures of a workload; empty where they have none."""
+        """T of the figures of a workload; empty without figures."""
         return next(
             (one.sizes for one in self.reported if one.workload == workload and one.sizes), ()
         )
@@ -233,7 +233,7 @@ def _linalg(
 ) -> str:
     """A function around one operator of linalg that adds to zero.
 
-    The window of a pooling is no argument: it has a shape alone.
+    The window of a pooling is not an argument: it has only a shape.
     """
     names = ["a", "b"]
     types = [_tensor(shape) for shape in inputs]

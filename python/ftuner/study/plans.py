@@ -27,7 +27,7 @@ FORMAT_VERSION = 2
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy with options of its own."""
+    """A strategy with its own options."""
 
     #: Text of the strategy as written, e.g. `gensor:virtual-threads=false`.
     label: str
@@ -100,7 +100,7 @@ class Answer:
     seconds: float
     failure: str
     facts: dict[str, Any] | None
-    #: Bytes of PTX by workload, `""` for all; None if nobody asked or it could not be generated.
+    #: Bytes of PTX by workload, `""` for all; None if it was not asked for or could not be generated.
     code: dict[str, int] | None = None
     #: Why it could not be generated.
     code_failure: str = ""
@@ -119,7 +119,7 @@ class State:
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._path = None if path is None else Path(path)
         self._contents: dict[str, Any] = {}
-        #: Bytes of whole lines, and what is to be written behind them before the next one.
+        #: Bytes of whole lines, and the bytes to write after them before the next one.
         self._whole, self._end = 0, ""
         if self._path is None:
             return
@@ -278,6 +278,7 @@ def _reason(message: str) -> str:
 
 
 def _latency_us(program: Mapping[str, Any]) -> float | None:
+    """Returns the latency model's time of a program that another cost model predicts, or None."""
     time_us = program.get("predicted_figures", {}).get("latency_time")
     return None if time_us is None else float(time_us)
 
@@ -322,7 +323,7 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bounds(explanation: Mapping[str, Any]) -> dict[str, float]:
-    """By function of fixed sizes without a workload, the microseconds that its fallback kernels take at least."""
+    """Minimum microseconds of the fallback kernels, by function of fixed sizes without a workload."""
     bounds = {}
     for function in explanation["functions"] or ():
         work = function["work"]
@@ -353,7 +354,7 @@ def code_bytes(ptx: str) -> dict[str, int]:
 
 
 def shapes_with_families(workload: Mapping[str, Any]) -> Sequence[Sequence[Mapping[str, Any]]]:
-    """For each shape of a workload's facts: the plan's family, and its program as a family."""
+    """The plan's family, and its program as a family, for each shape of a workload's facts."""
     return [
         [workload["families"][shape["family"]], shape["program"]] for shape in workload["shapes"]
     ]

@@ -16,7 +16,7 @@ from ..latency.model import ProgramTree
 
 @dataclass(frozen=True)
 class LaunchTrees:
-    """A launch with its trees: those of the parts of a kernel that have blocks.
+    """A launch with the trees of the parts of its kernel that have blocks.
 
     `name` is that of the workload, or of a fallback kernel. `times` is how often a call launches
     it, None where that is not known. Without trees, `reason` says why. `data` is as in

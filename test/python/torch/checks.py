@@ -1,4 +1,4 @@
-"""What tests of the backend share."""
+"""Checks that tests of the backend share."""
 
 from __future__ import annotations
 

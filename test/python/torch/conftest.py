@@ -13,7 +13,7 @@ import torch
 
 @pytest.fixture(scope="module", autouse=True)
 def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before, and for other files of tests, is not found: passes run.
+    """Hides what Inductor compiled before, and for other files of tests: passes run.
 
     It does not compile programs to try the vectors of this processor either, which takes seconds.
     """
@@ -27,7 +27,7 @@ def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Nothing compiled, nothing counted, and NaN in memory that nobody wrote."""
+    """Nothing compiled, nothing counted, and NaN in memory that is not written."""
     torch.manual_seed(0)
     torch._dynamo.reset()
     ft.reset_report()

@@ -78,7 +78,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runtime_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prefix of FTuner that has the runtime alone."""
+    """A prefix of FTuner that has only the runtime."""
     folder = tmp_path_factory.mktemp("prefix") / "lib"
     folder.mkdir()
     for name in ("libftrt.so.1", "libftrt_emulator.so.1"):
@@ -201,7 +201,7 @@ def test_cpp_with_errors(program: Path, bert: Path, tmp_path: Path) -> None:
 
 
 def test_cpp_without_the_runtime(program: Path, bert: Path, library: Path, tmp_path: Path) -> None:
-    """Where libftrt.so.1 is not, the program is told so."""
+    """Without libftrt.so.1 the program gets an error that says so."""
     folder = bytes(locations.find("lib/libftrt.so.1").parent)
     image = library.read_bytes()
     assert folder in image
@@ -262,7 +262,7 @@ def test_layers_share_a_constant() -> None:
         torch._inductor.aoti_compile_and_package(program, inductor_configs=configs)
     assert seen == [2] and ft.report().taken == 2 and ft.report().fused == 2
     assert len([name for name in held[0] if name.startswith("_tensor_constant_ftuner_")]) == 1
-    # Elsewhere nobody would keep the constants.
+    # Elsewhere the constants would not be kept.
     torch._dynamo.reset()
     compiled = torch.compile(model, options={"post_grad_custom_pre_pass": own})
     with pytest.raises(Exception, match="expected AOTInductor for a pass with packaged=True"):
@@ -292,11 +292,11 @@ def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1
 
 
 def compile_product(function: LinalgFunction) -> tuple[bytes, Interface]:
-    recipe = Recipe.of(function, Settings("h200", True, COMPILER))
+    recipe = Recipe.for_function(function, Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
     data = built.module.library_path.read_bytes()
-    return data, Interface.of(built, function.result_sizes[0], data)
+    return data, Interface.for_function(built, function.result_sizes[0], data)
 
 
 def as_tensor(data: bytes) -> Tensor:
@@ -328,7 +328,7 @@ import torch
 torch.ops.load_library(sys.argv[1])
 cases = torch.load(sys.argv[2])
 def lie(tensor):
-    # Bytes after others, so that the address is no multiple of an element's size.
+    # Bytes after others, so that the address is not a multiple of an element's size.
     data = bytearray(2) + bytearray(tensor.numpy().tobytes())
     return torch.frombuffer(data, dtype=tensor.dtype, offset=2).reshape(tensor.shape)
 def run(case):
@@ -483,7 +483,7 @@ def test_both_in_one_process(library: Path, tmp_path: Path) -> None:
 
 
 def test_threads(library: Path) -> None:
-    """Python's operator loads a function once, whoever asks for it."""
+    """Python's operator loads a function once for all its callers."""
     data, interface = compile_product(product())
     text = Interface(**{**vars(interface), "name": "of_threads"}).write(data)
     tensors, scalars, exact = operands(7, 24)
@@ -549,8 +549,16 @@ def test_who_computes_a_product_of_a_package() -> None:
 
     def choice(*times: tuple[float, float]) -> Choice:
         intervals = [
-            Interval((number,), (number,), ours, theirs, theirs, True, ours <= theirs)
-            for number, (ours, theirs) in enumerate(times)
+            Interval(
+                (number,),
+                (number,),
+                ftuner_us,
+                pytorch_us,
+                pytorch_us,
+                True,
+                ftuner_us <= pytorch_us,
+            )
+            for number, (ftuner_us, pytorch_us) in enumerate(times)
         ]
         return Choice(tuple(intervals), {}, (0,))
 
@@ -610,13 +618,13 @@ def test_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     read = Interface.read(text)
     assert Interface(**{**vars(read), "crc32": 0}) == interface
     assert read.sizes == ((0, 0), (1, 1)) and read.arguments[1] == "f32[16,d1]"
-    recipe = Recipe.of(product(), Settings("h200", True, COMPILER))
+    recipe = Recipe.for_function(product(), Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
-    for name, least in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
-        monkeypatch.setattr(packaged, name, least)
-        Interface.of(built, product().result_sizes[0], data)
-        monkeypatch.setattr(packaged, name, least - 1)
+    for name, needed in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
+        monkeypatch.setattr(packaged, name, needed)
+        Interface.for_function(built, product().result_sizes[0], data)
+        monkeypatch.setattr(packaged, name, needed - 1)
         with pytest.raises(ftuner.Error, match="expected at most"):
-            Interface.of(built, product().result_sizes[0], data)
+            Interface.for_function(built, product().result_sizes[0], data)
         monkeypatch.undo()

@@ -52,7 +52,7 @@ def test_residual_and_gate_are_fused() -> None:
     assert report.fused == 4
 
 
-# Of the suite each two of the three, either way.
+# The suite has each two of the three, either way.
 @pytest.mark.parametrize("transposed", range(8) if SCALE > 1 else (0, 3, 5, 6))
 def test_transposed_operands_are_read_in_place(transposed: int) -> None:
     def model(a: Tensor, b: Tensor) -> Tensor:
@@ -207,7 +207,7 @@ def test_strided_slices_of_one_projection() -> None:
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the backend compiles from then on."""
+    """Texts that the backend compiles from then on."""
     texts: list[str] = []
     original = ftuner.compile
 
@@ -382,7 +382,7 @@ def test_sizes_of_0_and_1() -> None:
 
 
 def test_what_stays_with_pytorch_is_counted() -> None:
-    """Operators that compute; views and what a function has taken are none."""
+    """Operators that compute, without views and operators that a function has taken."""
     layer, other = nn.Linear(12, 20), nn.Linear(20, 20)
 
     def model(x: Tensor) -> Tensor:
@@ -622,7 +622,7 @@ def test_registered_by_name() -> None:
 def test_report_reads_well() -> None:
     check_model(nn.Linear(12, 20), [(torch.randn(5, 12),)])
     assert "1 of 1 products by FTuner" in str(ft.report())
-    # Of graphs of `inductor_pass` and of packages nobody counts Inductor's kernels.
+    # Inductor's kernels are not counted in graphs of `inductor_pass` and of packages.
     left = {"add.Tensor": 2}
     assert "2 operators for Inductor: 2 x add.Tensor" in str(ft.Report(inductor_operators=left))
     counted = ft.Report(inductor_operators=left, inductor_kernels=1)
@@ -636,19 +636,21 @@ def test_progress_is_told_where_it_is_asked_for(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has it in any case; lines of text are for who asks for them."""
+    """The log has the progress in any case; lines of text are printed on request."""
     monkeypatch.setenv("FTUNER_PROGRESS", mode)
     # Sizes that no other test has, so that something is compiled.
     width = {"auto": 33, "always": 35, "never": 37}[mode]
     model = nn.Sequential(nn.Linear(width, 17), nn.ReLU(), nn.Linear(17, width))
     with caplog.at_level("INFO", logger="ftuner"):
         check_model(model, rows(5, 9, depth=width))
-    told = [record.getMessage() for record in caplog.records if record.name == "ftuner"]
-    what = "compiling 2 functions for torch.compile"
-    assert told[0] == what and told[1].startswith(f"{what}: 1 of 2, ")
-    assert told[2].startswith(f"{what}: 2 of 2, ") and len(told) == 3
+    messages = [record.getMessage() for record in caplog.records if record.name == "ftuner"]
+    title = "compiling 2 functions for torch.compile"
+    assert messages[0] == title and messages[1].startswith(f"{title}: 1 of 2, ")
+    assert messages[2].startswith(f"{title}: 2 of 2, ") and len(messages) == 3
     written = capfd.readouterr().err
-    assert written == ("".join(f"ftuner: {line}\n" for line in told) if mode == "always" else "")
+    assert written == (
+        "".join(f"ftuner: {line}\n" for line in messages) if mode == "always" else ""
+    )
     caplog.clear()
     check_model(model, rows(5, depth=width))
     assert not [record for record in caplog.records if record.name == "ftuner"]

@@ -29,14 +29,14 @@ def nothing_called(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before is not found."""
+    """Hides what Inductor compiled before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
         yield
 
 
 class Seen(CustomGraphPass):
-    """Whether PyTorch would capture each of FTuner's calls in a graph."""
+    """Records whether PyTorch would capture each of FTuner's calls in a graph."""
 
     def __init__(self) -> None:
         self.captured: dict[str, bool] = {}
@@ -108,7 +108,7 @@ def test_sizes_at_which_a_plan_changes() -> None:
     # Nothing but ends of the plan's boxes.
     boxes = [entry["box"] for entry in function.module.manifest["workloads"][0]["dispatch"]]
     assert {*sizes} <= {axis["max"] for box in boxes for axis in box} | {1024}
-    # Up to a size alone, which is one of them, whether the plan changes there or not.
+    # Only up to a size, which is one of them, whether the plan changes there or not.
     assert ft.capture_sizes(100) == tuple(size for size in sizes if size < 100) + (100,)
     # The length of each of three sequences.
     assert ft.capture_sizes(64, rows=3) == tuple(
@@ -119,9 +119,9 @@ def test_sizes_at_which_a_plan_changes() -> None:
 
 def test_sizes_of_all_functions() -> None:
     rows_model()
-    alone = ft.capture_sizes(1024)
+    single = ft.capture_sizes(1024)
     rows_model(width=608)
-    assert len(capture._called) == 2 and {*alone} <= {*ft.capture_sizes(1024)}
+    assert len(capture._called) == 2 and {*single} <= {*ft.capture_sizes(1024)}
 
 
 @pytest.mark.parametrize(

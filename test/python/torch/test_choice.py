@@ -1,4 +1,4 @@
-"""Products by who is predicted to be faster: FTuner, or PyTorch's own operators."""
+"""Products by the side that is predicted to be faster: FTuner, or PyTorch's own operators."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Layer(nn.Module):
         return x + self.down(nn.functional.gelu(self.up(x)))
 
 
-def prices(monkeypatch: pytest.MonkeyPatch, least_rows: float) -> None:
+def prices(monkeypatch: pytest.MonkeyPatch, fast_from: float) -> None:
     """PyTorch is far slower with fewer rows, and far faster from so many on."""
 
     def predict(device: Any, dtype: str, products: Any, **layout: bool) -> Any:
-        return np.array([1e6 if b * m < least_rows else 1e-6 for b, m, n, k in products])
+        return np.array([1e6 if b * m < fast_from else 1e-6 for b, m, n, k in products])
 
     monkeypatch.setattr(vendor, "predict", predict)
 
@@ -73,10 +73,12 @@ def test_sizes_are_computed_by_the_faster(host: str, monkeypatch: pytest.MonkeyP
     assert few.taken == few.products == 8 and few.calls > 0
     check(model, compiled, [torch.randn(40, size, 16) for size in (200, 230)])
     many = ft.report()
-    ours, pytorch_s = (
+    ftuner_calls, pytorch_calls = (
         getattr(many, name) - getattr(few, name) for name in ("calls", "pytorch_calls")
     )
-    assert ours + pytorch_s == 2 * 8 and pytorch_s >= 2 * 6 and few.pytorch_calls <= 2
+    assert (
+        ftuner_calls + pytorch_calls == 2 * 8 and pytorch_calls >= 2 * 6 and few.pytorch_calls <= 2
+    )
     assert many.graphs == 1
     linear = many.intervals["addmm"] if host == "eager" else next(iter(many.intervals.values()))
     assert {interval.is_ftuners for interval in linear} == {True, False}
@@ -130,15 +132,15 @@ def test_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
         model.zero_grad()
         exact = copy.deepcopy(model).double()
         exact(x.double()).square().sum().backward()
-        for ours, parameter in zip(found, exact.parameters()):
-            # That of the bias of k is 0, and rounding errors.
+        for gradient, parameter in zip(found, exact.parameters()):
+            # The gradient of the bias of k is 0, with rounding errors.
             if parameter.grad.norm() > 1e-9:
-                assert relative_error(ours, parameter.grad) < 1e-5
+                assert relative_error(gradient, parameter.grad) < 1e-5
     assert ft.report().pytorch_calls and ft.report().calls
 
 
 def test_predicted_times_decide() -> None:
-    """Those of the latency model, for the device that is given."""
+    """The latency model predicts the times for the given device."""
     model = nn.Linear(768, 3072).half()
     options = {**FASTER, "device": "a100", "max_kernels": 4}
     compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
@@ -151,7 +153,7 @@ def test_predicted_times_decide() -> None:
     for interval in intervals:
         # The vendor's kernel is no more than some times slower or faster.
         assert 0.3 < interval.ftuner_us / interval.pytorch_us < 3
-    assert intervals[0].least[0] <= 2 and intervals[-1].most[0] in (8192, None)
+    assert intervals[0].low[0] <= 2 and intervals[-1].high[0] in (8192, None)
 
 
 def test_devices_without_a_price_take_all() -> None:
@@ -225,10 +227,12 @@ def test_the_first_interval_that_holds_decides() -> None:
 
 def test_intervals_of_one_side_are_told_together() -> None:
     def interval(
-        low: int, high: int | None, ours: float, batch: int = 1, joins: bool = True
+        low: int, high: int | None, ftuner_us: float, batch: int = 1, joins: bool = True
     ) -> Interval:
         host = 4.5 if joins else 6.0
-        return Interval((low, 8, batch), (high, 8, batch), ours, 6.0, host, joins, ours <= 6.0)
+        return Interval(
+            (low, 8, batch), (high, 8, batch), ftuner_us, 6.0, host, joins, ftuner_us <= 6.0
+        )
 
     intervals = [interval(1, 9, 2.0), interval(10, 20, 3.0), interval(21, None, 9.0)]
     intervals += [interval(1, None, 2.0, batch=2, joins=False)]
@@ -248,7 +252,7 @@ def test_options() -> None:
 
 
 class TestPrices:
-    """Of the vendor's library, by the latency model."""
+    """Prices of the vendor's library by the latency model."""
 
     @pytest.mark.parametrize("dtype", ["f32", "tf32", "f16", "bf16"])
     @pytest.mark.parametrize("device", ["v100", "a100", "h100", "h200"])
@@ -268,7 +272,7 @@ class TestPrices:
         assert 6.5 < times[3] / times[2] < 9
 
     def test_they_are_those_of_measured_rows(self, tmp_path: Path) -> None:
-        """The same as for rows of such a product, on tensor cores and CUDA cores."""
+        """Prices equal those of rows of such a product, on tensor cores and CUDA cores."""
         from ftuner.latency.measurements.readers import read
         from ftuner.latency.measurements.rows import Devices
         from ftuner.latency.model import model

@@ -1,4 +1,4 @@
-"""What FTuner's backend of torch.compile asks of the compiler, and what its registries hold."""
+"""Contracts of FTuner's backend of torch.compile with the compiler, and of its registries."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def run(function: Callable[..., Any], *args: Tensor, **options: Any) -> ft.Repor
 
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_fused_epilogues(name: str, requests: list[list[bool]]) -> None:
-    """An epilogue that the compiler makes a kernel of its own of stays with the host."""
+    """An epilogue that would be a separate kernel of the compiler stays with the host."""
     function, shapes, is_fused = EPILOGUES[name]
     report = run(function, *map(torch.randn, shapes))
     assert requests[0] == [is_fused]
-    # The product alone is asked about with the rest of what the region grew from.
+    # Only the product is asked about, with the rest of what the region grew from.
     assert len(requests) == 2 - is_fused and all(requests[-1][:1])
     assert report.taken == 1 and (report.fused > 0) == is_fused
 
@@ -121,7 +121,7 @@ def test_without_a_compiler_regions_stay_whole(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_functions_that_the_compiler_refuses() -> None:
-    """They count as one kernel, so that their compilation says why; others are asked about alone."""
+    """They count as one kernel, so that their compilation says why; others are asked about one by one."""
     oracle = kernels.KernelOracle(Settings("h200", True))
     oracle.note(["module {", "module { func.func @function() { return } }"])
     oracle.ask()

@@ -1,4 +1,4 @@
-"""Generating tokens: one function of each weight for prompts and for single rows, as many graphs as PyTorch alone."""
+"""Generating tokens: one function of each weight for prompts and for single rows, as many graphs as plain PyTorch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if SCALE > 1:
 
 @pytest.mark.parametrize(("name", "kind", "batch", "host"), CASES)
 def test_loop(name: str, kind: str, batch: int, host: str) -> None:
-    """Prompts, with steps behind each: nothing that PyTorch alone compiles once is compiled twice."""
+    """Prompts, with steps after each: nothing that plain PyTorch compiles once is compiled twice."""
     model = decoding.MODELS[name]().eval()
     prompts = [torch.randint(1, decoding.VOCABULARY, (batch, length)) for length in (7, 4)]
     plain = "inductor" if host == "inductor" else "eager"
@@ -99,7 +99,7 @@ def test_inductor_as_host() -> None:
 
 
 def test_generate() -> None:
-    """The loop of `transformers`, which asks for the logits of the last token alone."""
+    """The loop of `transformers`, which asks only for the logits of the last token."""
     model = decoding.llama().eval()
     prompt = torch.randint(1, decoding.VOCABULARY, (2, 6))
     options: dict[str, Any] = {
@@ -159,7 +159,7 @@ def check(model: nn.Module, compiled: Any, *arguments: Tensor) -> None:
         assert relative_error(compiled(*arguments), model(*arguments)) < 1e-6
 
 
-def run_declared(width: int, least: int) -> None:
+def run_declared(width: int, low: int) -> None:
     """A block at several numbers of rows, of which a range is declared, and at one."""
     model = Block(width).eval()
     compiled = compile_model(model)
@@ -167,19 +167,19 @@ def run_declared(width: int, least: int) -> None:
         x, factors = torch.randn(rows, width), torch.randn(rows, 1)
         if rows > 1:
             for tensor in (x, factors):
-                torch._dynamo.mark_dynamic(tensor, 0, min=least, max=32)
+                torch._dynamo.mark_dynamic(tensor, 0, min=low, max=32)
         check(model, compiled, x, factors)
 
 
 def test_declared_ranges(calls: list[tuple[str, int]]) -> None:
     """One row is a size of the function for the range that was declared, also where it is not in it."""
-    run_declared(24, least=4)
+    run_declared(24, low=4)
     # Declared from 4 on: PyTorch's own graph for one row has functions for every number of rows.
     assert ft.report().compiled == 4
     torch._dynamo.reset()
     ft.reset_report()
     calls.clear()
-    run_declared(16, least=2)
+    run_declared(16, low=2)
     assert ft.report().compiled == 2 and ft.report().graphs == 2
     assert list(rows_of(calls).values()) == [{6, 9, 1, 17}] * 2
 
@@ -239,8 +239,8 @@ class Compiled(Library):
 def test_which_function_serves_which_rows() -> None:
     settings, rows, made = Settings("h200", True, OPTIONS), WeightRowFunctions(), Compiled()
 
-    def get(*functions: LinalgFunction, of: Settings = settings) -> list[LinalgFunction]:
-        return [function for function, _ in rows.get(functions, of, made)]
+    def get(*functions: LinalgFunction, used_settings: Settings = settings) -> list[LinalgFunction]:
+        return [function for function, _ in rows.get(functions, used_settings, made)]
 
     # Without a function for more rows, other numbers than 1 stay as they are.
     assert get(product(4)) == [product(4)]
@@ -252,9 +252,9 @@ def test_which_function_serves_which_rows() -> None:
     assert get(product(65)) == [product(65)]
     # Another range is another function, and nothing is known of other settings.
     assert get(product("d0", 32)) == [product("d0", 32)]
-    assert get(product(4), of=Settings("h200", False, OPTIONS)) == [product(4)]
-    assert get(product(1), of=Settings("h200", False, OPTIONS)) == [product("d0")]
-    # A product of two factors with the same rows is none of a weight.
+    assert get(product(4), used_settings=Settings("h200", False, OPTIONS)) == [product(4)]
+    assert get(product(1), used_settings=Settings("h200", False, OPTIONS)) == [product("d0")]
+    # A product of two factors with the same rows is not a product with a weight.
     batched = product_function(
         "bmm", (1, "d0", 24, 16), (1, 0, 3), (1, 3, 2), symbols=(("d0", Range(1, 8)),), types=("f32", "f32")
     )  # fmt: skip

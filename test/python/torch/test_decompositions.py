@@ -18,7 +18,7 @@ B, T, H = (sympy.Symbol(name, integer=True, positive=True) for name in "BTH")
 
 
 def masks() -> dict[str, dict[str, Any]]:
-    """Arguments of attention, some of them with a row that has no key."""
+    """Arguments of attention, some of them with a row without a key."""
     some = torch.rand(2, 1, 5, 7) > 0.5
     some[0, 0, 2] = False
     return {
@@ -68,9 +68,9 @@ def test_special_functions(name: str) -> None:
         operator = getattr(torch.ops.aten, name, None) or getattr(torch.ops.aten, f"special_{name}")
     rule = special.RULES[operator.default]
     bound = {"erfinv": 1.0, "ndtri": 1.0}.get(name, 9.0)
-    least = 0.0 if name in ("ndtri", "digamma") or name.startswith("polygamma") else -bound
+    low = 0.0 if name in ("ndtri", "digamma") or name.startswith("polygamma") else -bound
     x = torch.cat(
-        [torch.linspace(least, bound, 2001), torch.tensor([-0.5, 1e-3, 30.0, math.inf, math.nan])]
+        [torch.linspace(low, bound, 2001), torch.tensor([-0.5, 1e-3, 30.0, math.inf, math.nan])]
     )
     result, exact = rule(*arguments, x), function(x.double())
     error = 1e-5 if name.startswith("polygamma") else 4e-6

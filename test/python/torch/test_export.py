@@ -70,7 +70,7 @@ def test_range_of_a_derived_size() -> None:
 
 @pytest.mark.parametrize(("make", "workloads"), [(mlp, 2), (Attention, 6)])
 def test_models(make: Callable[[], nn.Module], workloads: int) -> None:
-    """Products and rows become workloads; those of q, k and v are one, listed once."""
+    """Products and rows become workloads; the products of q, k and v are one, listed once."""
     model = make().eval()
     exported = ft.export(model, (torch.randn(3, 7, 32),), dynamic_shapes=({0: BATCH, 1: LENGTH},))
     assert 'ukernel.shape = ["B", "T", 32' in exported.text
@@ -108,7 +108,7 @@ def test_several_arguments_and_results() -> None:
 
 
 def test_names_beyond_ascii() -> None:
-    """Each name is a symbol of its own."""
+    """Each name is a separate symbol."""
 
     class Model(nn.Module):
         def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -245,7 +245,7 @@ def test_refused_models(model: nn.Module, words: str) -> None:
 
 
 def test_places_in_the_model() -> None:
-    """What FTuner reports about kernels names lines of the model."""
+    """FTuner's reports about kernels name lines of the model."""
     exported = ft.export(Attention().eval(), (torch.randn(3, 7, 32),))
     run = exported.compile(max_kernels=1, emulate=True)
     places = [kernel["location"] for kernel in run.report.data["fallback_kernels"]]
@@ -264,7 +264,7 @@ CONVOLUTIONS = [
 @pytest.mark.parametrize(
     ("layer", "convolutions"),
     [(layer, "products") for layer in CONVOLUTIONS[: None if SCALE > 1 else 4]]
-    # What is no product either way, or a point of its own, differs in nothing.
+    # Operators that are products neither way, or separate points, differ in nothing.
     + [(layer, "direct") for layer in CONVOLUTIONS[: None if SCALE > 1 else 2]],
 )
 def test_convolutions(layer: nn.Module, convolutions: str) -> None:
@@ -300,7 +300,7 @@ def test_unknown_form_of_convolutions() -> None:
 
 
 def test_embedding() -> None:
-    """Where an index is out of range, the importer's assertion fails: NaN there, and only there."""
+    """An index out of range fails the importer's assertion: NaN there, and only there."""
     model = nn.Sequential(nn.Embedding(50, 32), nn.Linear(32, 64))
     tokens = torch.randint(0, 50, (2, 7))
     exported = ft.export(model, (tokens,), dynamic_shapes=({1: LENGTH},))
@@ -322,7 +322,7 @@ DTYPES = [torch.float32, torch.int8, torch.float16, torch.int64]
 
 @pytest.mark.parametrize("dtype", DTYPES[: None if SCALE > 1 else 2])
 def test_reads_outside(dtype: torch.dtype) -> None:
-    """What lies outside is NaN, or 0, whichever operator reads it, and is never read."""
+    """An element outside is NaN, or 0, for every operator that asks for it, and is never read."""
 
     class Reads(nn.Module):
         def forward(self, x: Tensor, i: Tensor, g: Tensor) -> tuple[Tensor, ...]:

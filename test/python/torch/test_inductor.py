@@ -175,7 +175,7 @@ class Recorder(CustomGraphPass):
 def test_beside_a_pass_of_the_user(by_options: bool) -> None:
     model, own = nn.Linear(24, 48), Recorder()
     if by_options:
-        # PyTorch's own backend, with options of its own.
+        # PyTorch's own backend, with its own options.
         passes = [own, ft.inductor_pass(**COMPILER, take="all")]
         options = {"post_grad_custom_pre_pass": passes, "max_autotune": False}
         compiled = torch.compile(model, dynamic=True, options=options)
@@ -273,7 +273,7 @@ def test_identity_of_the_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_modes_are_inductor_s() -> None:
-    """Those of torch.compile, which takes no options beside, and the option."""
+    """Modes are an argument of torch.compile, which then takes no options, or the option."""
     for arguments in (
         {"mode": "max-autotune-no-cudagraphs"},
         {"options": {**INDUCTOR, "mode": "reduce-overhead"}},
@@ -304,7 +304,7 @@ def test_options_that_are_not_valid(options: dict[str, Any], error: str) -> None
         torch.compile(nn.Linear(4, 4), backend="ftuner", options=options)(torch.randn(2, 4))
 
 
-def test_options_of_the_backend_alone() -> None:
+def test_options_only_of_the_backend() -> None:
     with pytest.raises(TypeError, match="expected no option host of inductor_pass"):
         ft.inductor_pass(host="inductor")
 
@@ -336,7 +336,7 @@ def function(width: int) -> LinalgFunction:
 
 def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what PyTorch asks of operators, and makes its function once."""
-    made = operator.Recipe.of(function(24), Settings("h200", True, COMPILER))
+    made = operator.Recipe.for_function(function(24), Settings("h200", True, COMPILER))
     text = made.write()
     assert operator.Recipe.read(text) == made and made.results[0].sizes == ((0, 0), 24)
     monkeypatch.setattr(operator, "LIBRARY", Library())
@@ -352,9 +352,11 @@ def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_recipes_that_cannot_be(tmp_path: Path) -> None:
-    made = operator.Recipe.of(function(24), Settings(tmp_path, True, {"cubins": object()}))
+    made = operator.Recipe.for_function(
+        function(24), Settings(tmp_path, True, {"cubins": object()})
+    )
     with pytest.raises(TypeError, match="expected options of texts, numbers and lists of them"):
         made.write()
-    other = operator.Recipe.of(function(24), Settings(tmp_path, True)).write()
+    other = operator.Recipe.for_function(function(24), Settings(tmp_path, True)).write()
     with pytest.raises(ftuner.Error, match="format 3, which another version of FTuner"):
         operator.Recipe.read(other.replace('"format": 2', '"format": 3'))

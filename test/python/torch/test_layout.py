@@ -25,7 +25,7 @@ def test_groups_of_reshapes() -> None:
     assert lay.reassociate([S, 64], [S, 1, 4, 16]) == [([0], [0]), ([1], [2, 3])]
     assert lay.reassociate([4 * S, T], [S, 4, T]) == [([0], [0, 1]), ([1], [2])]
     assert lay.reassociate([1, 1], []) == []
-    # Several dimensions on both sides have no map.
+    # Several dimensions on both sides are not a map.
     assert lay.reassociate([6, 4], [4, 6]) is None
     assert lay.reassociate([S, T], [T, S]) is None
 

@@ -56,7 +56,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_functions_that_differ_in_name_alone_are_one(compiled: list[str]) -> None:
+def test_functions_that_differ_only_in_name_are_one(compiled: list[str]) -> None:
     library = Library()
     names = ["mm_mul", "matmul_mul", "mm_mul"]
     built = library.get([product(name, 24) for name in names], SETTINGS)

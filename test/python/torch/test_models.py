@@ -35,7 +35,7 @@ def bert_layer(implementation: str) -> torch.nn.Module:
 
 
 class Layer(torch.nn.Module):
-    """A layer's hidden states alone, with a mask that is added to the scores."""
+    """Only a layer's hidden states, with a mask that is added to the scores."""
 
     def __init__(self, layer: torch.nn.Module) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class Hidden(torch.nn.Module):
         return [result.last_hidden_state] + ([] if pooled is None else [pooled])
 
 
-#: Of BERT the pooler is a product, too: of one row.
+#: BERT's pooler is a product, too, with one row.
 HALVES = [(bert, 9), (llama, 9), (gpt2, 6)]
 HALF_CASES = [(llama, 9, False), (gpt2, 6, True)]
 if SCALE > 1:

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 Norm = Callable[[Tensor, Tensor], Tensor]
 
 SHAPE = (3, 6, 40)
-#: The sizes that a program knows of a tensor of `SHAPE`, and those of later calls with its dynamic sizes.
+#: The sizes that a program knows of a tensor of `SHAPE`, and sizes of later calls with its dynamic sizes.
 SIZES = {"known": (), "some": (0,), "none": (0, 1, 2)}
 CALLS = {"known": [SHAPE], "some": [SHAPE, (5, 6, 40)], "none": [SHAPE, (2, 6, 67)]}
 DIMS = Dim("B", min=2, max=64), Dim("S", min=2, max=64), Dim("C", min=2, max=512)
@@ -42,12 +42,12 @@ def compile_norms(text: str, count: int) -> ftuner.Function:
     return function
 
 
-def check(found: Any, exact: Array, what: str, tolerance: float = 2e-6) -> None:
+def check(found: Any, exact: Array, label: str, tolerance: float = 2e-6) -> None:
     found = np.asarray(found)
-    assert found.shape == exact.shape, what
+    assert found.shape == exact.shape, label
     assert np.abs(found.astype(np.float64) - exact).max() <= tolerance * max(
         1, np.abs(exact).max()
-    ), what
+    ), label
 
 
 # PyTorch.
@@ -95,7 +95,7 @@ STOCK = [name for name in NORMS if name not in ("instance_norm", "group_norm")]
 
 
 class Norms(nn.Module):
-    """Norms of tensors of their own."""
+    """Norms of separate tensors."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def test_torch_export(known: str) -> None:
 
 
 def stock_linalg(names: Sequence[str], known: str) -> str:
-    """What torch-mlir's own pipelines make of a program."""
+    """Returns a program as torch-mlir's own pipelines lower it."""
     from iree.compiler import ir, passmanager
     from iree.compiler.extras import fx_importer
 
@@ -250,7 +250,7 @@ def exact_onnx(
 
 @pytest.mark.parametrize("known", SIZES)
 def test_onnx(known: str) -> None:
-    """Sizes that are not known have no names, so those of parameters are not known to be those of rows."""
+    """Unknown sizes lack names, so sizes of parameters are not known to be sizes of rows."""
     function = compile_norms(import_proto(onnx_model(known)).text, len(NODES))
     rng = np.random.default_rng()
     for shape in CALLS[known]:

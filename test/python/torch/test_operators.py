@@ -200,10 +200,10 @@ EQUATIONS = {
 def test_einsum_of_any_number_of_operands() -> None:
     counts = [len(shapes) for shapes in EQUATIONS.values()]
 
-    def of(equation: str, begin: int, count: int) -> Callable[..., Tensor]:
+    def einsum_of(equation: str, begin: int, count: int) -> Callable[..., Tensor]:
         return lambda *operands: torch.einsum(equation, *operands[begin : begin + count])
 
-    functions = {e: of(e, sum(counts[:n]), counts[n]) for n, e in enumerate(EQUATIONS)}
+    functions = {e: einsum_of(e, sum(counts[:n]), counts[n]) for n, e in enumerate(EQUATIONS)}
     operands = tuple(torch.randn(shape) for shapes in EQUATIONS.values() for shape in shapes)
     check(functions, operands, 256)
 

@@ -1,4 +1,4 @@
-"""PyTorch's own samples of products, through the backend: those of benchmarks/torch/opinfo.py that are quick."""
+"""PyTorch's own samples of products, through the backend: the quick ones of benchmarks/torch/opinfo.py."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def test_samples(name: str, products: int, type_name: str) -> None:
     assert row.samples >= row.products == row.taken == products
 
 
-#: Operators on rows; how many of so many of their samples in f32 are computed at the least, and how many of these
-#: by uKernels alone.
+#: Operators on rows: how many of their samples in f32 to run, the minimum number that pass, and the
+#: minimum number without fallback kernels.
 ROWS = [("nn.functional.rms_norm", 6, 6, 3), ("nn.functional.layer_norm", 6, 6, 3)]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("name", "most", "passed", "alone"), ROWS)
-def test_samples_of_rows(name: str, most: int, passed: int, alone: int) -> None:
+@pytest.mark.parametrize(("name", "max_samples", "passed", "without_fallback"), ROWS)
+def test_samples_of_rows(name: str, max_samples: int, passed: int, without_fallback: int) -> None:
     (operator,) = opinfo.database([name])
-    row = opinfo_rows.check(operator, "float32", most)
+    row = opinfo_rows.check(operator, "float32", max_samples)
     assert not row.wrong
-    assert row.passed >= passed and row.alone >= alone
+    assert row.passed >= passed and row.without_fallback >= without_fallback
 
 
 def test_wrong_integers_are_seen() -> None:

@@ -114,7 +114,7 @@ def test_operators() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 0.0])
 def test_special_values(value: float) -> None:
-    """What PyTorch's own kernels give for NaN, infinities and zero."""
+    """NaN, infinities and zero give the results of PyTorch's own kernels."""
 
     def model(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
         y = a @ b

@@ -23,7 +23,7 @@ ROWS = 6
 
 
 class Found:
-    """What was predicted for a graph, and the functions and rates that it was predicted from."""
+    """The prediction for a graph, and the functions and rates that it was made from."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.products: list[Any] = []
@@ -49,8 +49,8 @@ class Found:
         return launches * rates["launch_us"] + 4 * elements * rates["us_per_byte"]
 
 
-def run(model: Any, *arguments: Tensor, most: int = 64, **options: Any) -> None:
-    torch._dynamo.mark_dynamic(arguments[0], 0, min=2, max=most)
+def run(model: Any, *arguments: Tensor, max_rows: int = 64, **options: Any) -> None:
+    torch._dynamo.mark_dynamic(arguments[0], 0, min=2, max=max_rows)
     with torch.no_grad():
         compile_model(model, **{"cost_model": "latency", **options})(*arguments)
 
@@ -98,7 +98,7 @@ def test_kernels_beside_products(
 
 
 def test_tables_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an embedding the rows that are asked for, and the numbers of them, which have eight bytes."""
+    """An embedding reads the rows that are asked for, and their numbers, which have eight bytes."""
     found = Found(monkeypatch)
     model = nn.Sequential(nn.Embedding(1000, 16), nn.Linear(16, 24))
     run(model, torch.randint(0, 1000, (ROWS, 1)))
@@ -108,7 +108,7 @@ def test_tables_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of convolutions nothing is known but their bytes."""
+    """Only the bytes of convolutions are known."""
 
     class Kept(nn.Module):
         def __init__(self) -> None:
@@ -127,7 +127,7 @@ def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where PyTorch computes a product at these sizes, its time is PyTorch's."""
+    """If PyTorch computes a product at these sizes, its time is PyTorch's."""
 
     def price(device: Any, dtype: str, products: Any, **layout: bool) -> Any:
         return np.array([1e6 if b * m < 4000 else 1e-3 for b, m, n, k in products])
@@ -140,7 +140,7 @@ def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
         run(
             nn.Linear(16, 24, bias=False),
             torch.randn(rows, 16),
-            most=8192,
+            max_rows=8192,
             take="faster",
             max_kernels=4,
         )
@@ -156,7 +156,7 @@ def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_prices_say_how_the_right_factor_lies(
     monkeypatch: pytest.MonkeyPatch, is_transposed: bool
 ) -> None:
-    """Of products that FTuner might take and of those that it does not look at."""
+    """Prices take the layout of the right factor, for products that FTuner takes and for others."""
     asked: list[tuple[Any, bool]] = []
 
     def price(device: Any, dtype: str, products: Any, *, is_transposed: bool) -> Any:
@@ -264,7 +264,7 @@ def test_casts_that_change_nothing_fold() -> None:
     graph = _graph(model, torch.randn(4, 8), torch.randn(4, 8))
     fold_casts(graph)
     casts = [node.meta["val"].dtype for node in graph.nodes if node.target is convert]
-    # A result is a tensor of its own.
+    # A result is a separate tensor.
     assert casts == [torch.float16, torch.float32]
 
     def written(x: Tensor) -> Tensor:

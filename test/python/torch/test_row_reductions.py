@@ -37,13 +37,13 @@ from torch import Tensor, nn
 
 HOSTS = "eager", "inductor"
 TYPES = torch.float32, torch.float16, torch.bfloat16
-#: Of the suite: each host, and each type that is rounded to.
+#: Cases of the suite: each host, and each type that is rounded to.
 PART = [("inductor", torch.float16), ("eager", torch.bfloat16)]
 HOSTS_AND_TYPES = list(itertools.product(HOSTS, TYPES)) if SCALE > 1 else PART
 
 
 def one_of(host: str) -> Sequence[str]:
-    """This host alone, where another one adds little."""
+    """Only this host, where another one adds little."""
     return HOSTS if SCALE > 1 else (host,)
 
 
@@ -68,25 +68,25 @@ def tensors(value: Any) -> list[Tensor]:
     return [tensor for item in value for tensor in tensors(item)]
 
 
-def compare(found: Any, eager: Any, exact: Any, what: str = "") -> None:
+def compare(found: Any, eager: Any, exact: Any, label: str = "") -> None:
     """Equal types, shapes, strides, NaN and infinities; errors at most twice eager's, or a unit or two."""
     assert len(tensors(found)) == len(tensors(eager))
     for one, other, reference in zip(*map(tensors, (found, eager, exact))):
         assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride()), (
-            what
+            label
         )
         if not one.is_floating_point():
-            assert torch.equal(one, other), what
+            assert torch.equal(one, other), label
             continue
         special = ~other.isfinite()
-        assert torch.equal(one[special].nan_to_num(7), other[special].nan_to_num(7)), what
-        assert bool(one[~special].isfinite().all()), what
+        assert torch.equal(one[special].nan_to_num(7), other[special].nan_to_num(7)), label
+        assert bool(one[~special].isfinite().all()), label
         norm = reference.double()[~special].norm()
         error, of_eager = (
             (result.double()[~special] - reference.double()[~special]).norm()
             for result in (one, other)
         )
-        assert error <= max(2 * of_eager, 1.5 * UNIT[one.dtype] * norm), (what, error, of_eager)
+        assert error <= max(2 * of_eager, 1.5 * UNIT[one.dtype] * norm), (label, error, of_eager)
 
 
 def check(
@@ -113,7 +113,7 @@ def check(
 
 
 class Each(nn.Module):
-    """Each function of tensors of its own, so that none is joined with another."""
+    """Each function has its own tensors, so that it is not joined with another."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ def special(x: Tensor) -> Tensor:
 #: Weights, of the types of tests and of what they are compared with.
 W, B = ({dtype: x.to(dtype) for dtype in (*TYPES, torch.float64)} for x in torch.randn(2, 33))
 
-#: Of x [n, 6, 33]: each is one function.
+#: Operators on x [n, 6, 33]; each is one function.
 OPERATORS: dict[str, Function] = {
     "softmax": lambda x: x.softmax(-1),
     "softmax of a middle dimension": lambda x: x.softmax(1),
@@ -193,7 +193,7 @@ OPERATORS: dict[str, Function] = {
 }  # fmt: skip
 
 
-#: Those that are computed as another one is, for the most part.
+#: Operators that are mostly computed like another one.
 LIKE_OTHERS = {
     "softmax in f32",
     "sum of two dimensions",
@@ -202,7 +202,7 @@ LIKE_OTHERS = {
     "min",
     "vector_norm, order 1",
 }
-#: Those that Inductor's graphs hold as other operators than graphs of host "eager" do.
+#: Operators that are others in Inductor's graphs than in graphs of host "eager".
 DECOMPOSED = (
     "softmax of a middle dimension", "log_softmax", "layer_norm", "rms_norm", "group_norm", "max", "argmin of all",
     "std", "count",
@@ -212,7 +212,7 @@ DECOMPOSED = (
 @pytest.mark.parametrize("host, types", list(itertools.product(HOSTS, itertools.permutations(TYPES)))
                          if SCALE > 1 else [(host, TYPES) for host in HOSTS])  # fmt: skip
 def test_operators(host: str, types: Sequence[torch.dtype]) -> None:
-    """In types by turns, with sizes that are not known, and with values that are no numbers."""
+    """Operators run in types by turns, with unknown sizes, and with values that are not numbers."""
     names = (
         DECOMPOSED
         if host == "inductor"
@@ -306,7 +306,7 @@ def test_several_reductions_of_the_same_rows(host: str) -> None:
 
     functions = {"entropy": entropy, "quantized": quantized, "extremes": extremes, "others": others}
     report = check_each(functions, [[(torch.randn(5, 6, 33),) for _ in functions]], host)
-    # Of other rows: another function.
+    # Other rows are another function.
     assert report.row_functions == 5 and not report.operators
 
 
@@ -317,7 +317,7 @@ def test_groups_beside_other_rows() -> None:
         "other groups": lambda x: (F.group_norm(x, 8), F.group_norm(x, 16)),
         "channels before": lambda x: (F.instance_norm(x), F.group_norm(x, 8)),
         "mean behind": lambda x: (F.group_norm(x, 8), x.mean((2, 3))),
-        # Of one channel a group: the rows of an image.
+        # Groups of one channel have the rows of an image.
         "groups of one": lambda x: (x.mean((2, 3)), F.group_norm(x, 32)),
         "statistics": lambda x: torch.native_group_norm(x, None, None, len(x), 32, 64, 8, 1e-5),
     }
@@ -354,7 +354,7 @@ def test_constants_are_of_their_types() -> None:
 
 
 def test_integers_and_booleans_beside_rows() -> None:
-    """What cannot be in a function stays behind alone."""
+    """Only the operators that cannot be in a function stay."""
     x = torch.randn(4, 6, 33)
     report = check(lambda x: ((x > 0).sum(-1).float(), x.argmax(-1) == 0), [(x,)], "eager")
     assert report.row_functions == 1 and not report.rows_left
@@ -414,13 +414,13 @@ def test_tensors_of_other_strides() -> None:
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_tensors_that_are_written(host: str) -> None:
-    """Results and arguments are those of eager PyTorch."""
+    """Results and arguments equal eager PyTorch's."""
 
     def model(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        most = x.amax(-1, keepdim=True)
+        maximum = x.amax(-1, keepdim=True)
         x.mul_(2)
         y[0] = 1.0
-        return x - most, x.softmax(-1).add_(y), y.sum(-1)
+        return x - maximum, x.softmax(-1).add_(y), y.sum(-1)
 
     inputs = [torch.randn(4, 6, 33) for _ in range(2)]
     others = [x.clone() for x in inputs]
@@ -430,13 +430,13 @@ def test_tensors_that_are_written(host: str) -> None:
     assert ft.report().rows_taken >= 3
 
 
-def test_nothing_is_read_behind_a_write() -> None:
+def test_nothing_is_read_after_a_write() -> None:
     """In a graph that writes in place, as graphs of torch.compile hardly do."""
 
     def model(x: Tensor) -> Tensor:
-        most = x.amax(-1, keepdim=True)
+        maximum = x.amax(-1, keepdim=True)
         x.mul_(2)
-        return x - most
+        return x - maximum
 
     graph = make_fx(model, tracing_mode="fake")(torch.randn(4, 8)).graph
     named = {node.name: node for node in graph.nodes}
@@ -446,7 +446,7 @@ def test_nothing_is_read_behind_a_write() -> None:
 
 
 def test_what_is_taken_later_is_not_left() -> None:
-    """A reduction that nobody reads is no region, but part of another."""
+    """A reduction that is not read is not a region, but part of another."""
 
     def model(x: Tensor) -> tuple[Tensor, Tensor]:
         y = x * 2
@@ -472,11 +472,11 @@ def test_nothing_is_needed_before_it_is_there() -> None:
     assert report.operators == {"sort.default": 1}
     assert report.rows_taken == 2
 
-    def around(x: Tensor) -> Tensor:
+    def surrounded(x: Tensor) -> Tensor:
         centered = x - x.mean(-1, keepdim=True)
         return centered.exp() * torch.sort(centered).values
 
-    report = check(around, [(torch.randn(4, 6, 33),)], "eager")
+    report = check(surrounded, [(torch.randn(4, 6, 33),)], "eager")
     assert report.operators == {"sort.default": 2, "mul.Tensor": 1}
     assert report.row_functions == 3
 
@@ -513,7 +513,7 @@ class Trained(nn.Module):
 
 @pytest.mark.parametrize("host", one_of("eager"))
 def test_training_is_as_it_was(host: str) -> None:
-    """Products alone are taken; without gradients the same model has rows."""
+    """Only products are taken; without gradients the same model has rows."""
     model = Trained()
     compiled = compile_rows(model, host)
     x = torch.randn(5, 12, requires_grad=True)
@@ -619,7 +619,7 @@ def test_inductor_s_rows_are_inductor_s() -> None:
 
 @pytest.mark.parametrize("microseconds", [1e-3, 1e6])
 def test_the_bound_decides(monkeypatch: pytest.MonkeyPatch, microseconds: float) -> None:
-    """Of rows without a known length, which Inductor reads twice: by its time."""
+    """The bound decides rows without a known length, which Inductor reads twice, by its time."""
     asked: list[Any] = []
 
     def predict(device: Any, rows: Any, *bytes_: float) -> Any:
@@ -729,7 +729,7 @@ def test_bytes_of_inductor_s_loops() -> None:
 
 def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what PyTorch asks of operators, and makes its function once."""
-    made = operator.Recipe.of(norm_of(), Settings("h200", True, COMPILER))
+    made = operator.Recipe.for_function(norm_of(), Settings("h200", True, COMPILER))
     text = made.write()
     assert operator.Recipe.read(text) == made and len(made.results) == 2
     monkeypatch.setattr(operator, "LIBRARY", Library())

@@ -87,15 +87,15 @@ def test_sizes_as_factors() -> None:
 def test_interpolation() -> None:
     """Images of unknown size by factors and to sizes."""
 
-    def by(**options: object) -> Callable[[Tensor], Tensor]:
+    def interpolated(**options: object) -> Callable[[Tensor], Tensor]:
         return lambda x: F.interpolate(x, **options)  # type: ignore[arg-type]
 
     model = Formulas(
-        by(scale_factor=0.5, mode="bilinear"),
-        by(scale_factor=0.7, mode="bilinear", recompute_scale_factor=True),
-        by(scale_factor=2, mode="bilinear", align_corners=True),
-        by(size=(7, 9), mode="bilinear", align_corners=True),
-        by(scale_factor=1.5, mode="nearest-exact"),
+        interpolated(scale_factor=0.5, mode="bilinear"),
+        interpolated(scale_factor=0.7, mode="bilinear", recompute_scale_factor=True),
+        interpolated(scale_factor=2, mode="bilinear", align_corners=True),
+        interpolated(size=(7, 9), mode="bilinear", align_corners=True),
+        interpolated(scale_factor=1.5, mode="nearest-exact"),
         lambda x: F.interpolate(x, size=(x.shape[2] // 2 + 1, 5), mode="nearest"),
     )
     shapes = [((1, 2, h, w),) for h, w in ((8, 8), (9, 13), (11, 30))]

@@ -1,4 +1,4 @@
-"""What PyTorch puts around a model: stances, experts, checkpoints, tensors of other kinds."""
+"""Surroundings of a model in PyTorch: stances, experts, checkpoints, tensors of other kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_stances(host: str) -> None:
     compiled = compile_for(host, model)
 
     def calls(rows: int) -> int:
-        """Of FTuner's functions by one call of the model."""
+        """Calls of FTuner's functions by one call of the model."""
         before = ft.report().calls
         x = torch.randn(rows, 24)
         with torch.no_grad():
@@ -156,7 +156,7 @@ def test_other_numbers(make: Callable[[Tensor], Tensor], reason: str, host: str)
 
 
 def test_sparse_factors(host: str) -> None:
-    """Whoever computes them, the result is right, and the report says what was not seen or left."""
+    """The result is right on every path, and the report says what was not seen or left."""
     dense = torch.randn(12, 16) * (torch.rand(12, 16) < 0.2)
     x = torch.randn(16, 8)
     for sparse in (dense.to_sparse_csr(), dense.to_sparse_coo()):

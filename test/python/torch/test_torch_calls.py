@@ -47,14 +47,14 @@ def frames() -> Iterator[list[str]]:
 
 
 def by_python(function: Function) -> Function:
-    """The same function, whose calls are Python's alone."""
+    """Returns the function with calls that only Python handles."""
     other = function.renamed(function.__name__)
     other._fast = False
     return other
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, or its error."""
+    """Returns a call's result, or its error."""
     try:
         return call()
     except (TypeError, ValueError, ftuner.Error) as error:
@@ -221,9 +221,9 @@ def test_errors_of_the_runtime(handmade: ftuner.Module, tmp_path: Path) -> None:
     """A function that fails says why, by the name that it has."""
     from handmade import build_handmade
 
-    without = ftuner.load(build_handmade(tmp_path, host_images=0))
+    library = ftuner.load(build_handmade(tmp_path, host_images=0))
     x = torch.ones(2, 4)
-    results = [outcome(lambda f=f: f(x, 2.0)) for f in (without.scale, by_python(without.scale))]
+    results = [outcome(lambda f=f: f(x, 2.0)) for f in (library.scale, by_python(library.scale))]
     assert results[0] == results[1] and results[0][0] is ftuner.Error
     renamed = handmade.scale.renamed("other")
     assert renamed(x, 1.0).shape == (2, 4) and renamed._fast is not handmade.scale._fast
@@ -326,10 +326,8 @@ def test_who_computes_is_decided_once(host: str, monkeypatch: pytest.MonkeyPatch
 
     def chosen(*arguments: Any) -> Any:
         choice = choose(*arguments)
-        least = [(1, 8), (9, None)]
-        some = replace(choice.intervals[0], least=(1, 1, 1), most=(8, None, None), is_ftuners=True)
-        others = replace(some, least=(9, 1, 1), most=(None, None, None), is_ftuners=False)
-        assert len(least) == 2
+        some = replace(choice.intervals[0], low=(1, 1, 1), high=(8, None, None), is_ftuners=True)
+        others = replace(some, low=(9, 1, 1), high=(None, None, None), is_ftuners=False)
         return replace(choice, intervals=(some, others))
 
     monkeypatch.setattr(choices, "choose", chosen)
@@ -388,7 +386,7 @@ def test_in_code_that_pytorch_compiles(handmade: ftuner.Module) -> None:
 
 
 def test_transforms(handmade: ftuner.Module) -> None:
-    """A tensor of vmap has no memory that a function could read, whoever serves the call."""
+    """A tensor of vmap lacks memory that a function could read, on every path of a call."""
     x = torch.ones(3, 2, 4)
     given, wanted = (_vmap(f, x) for f in (handmade.scale, by_python(handmade.scale)))
     assert given == wanted
@@ -451,7 +449,7 @@ print("stopped")
 
 
 def test_interrupts() -> None:
-    """What a handler raises ends a call in the emulator, and the next one runs."""
+    """A handler's exception ends a call in the emulator, and the next call runs."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from test_interrupts import SOURCE
 
@@ -462,7 +460,7 @@ def test_interrupts() -> None:
     assert done.returncode == 0 and done.stdout == "stopped\n", done.stderr
 
 
-WITHOUT = """
+MISSING_LIBRARY = """
 import torch, ftuner, ftuner.torch as ft
 from torch import nn
 model = nn.Linear(16, 24).eval()
@@ -486,7 +484,7 @@ def test_report_without_the_module(tmp_path: Path) -> None:
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT],
+        [sys.executable, "-c", MISSING_LIBRARY],
         env=environment,
         capture_output=True,
         text=True,

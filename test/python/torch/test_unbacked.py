@@ -84,7 +84,7 @@ def double(x: Tensor) -> Tensor:
 
 
 def test_hints() -> None:
-    """A hint takes precedence over the end of a range; a size without both has no hint."""
+    """A hint takes precedence over the end of a range; a size without both lacks a hint."""
     spec = ShapesSpec({"x": TensorSpec([ShapeVar("n", max=64, optimization_hint=32), None])})
     assert hints(double, torch.randn(5, 3), shapes_spec=spec) == {32, 64}
     torch._dynamo.reset()
@@ -124,8 +124,8 @@ def test_times_of_empty_products() -> None:
     products = [(1, 128, 128, 128), (1, 0, 8, 8), (0, 7, 8, 9), (2, 64, 64, 64), (1, 8, 8, 0)]
     for dtype in ("f32", "f16"):
         times = vendor.predict("h200", dtype, products)
-        alone = vendor.predict("h200", dtype, [products[0], products[3]])
-        assert times is not None and alone is not None
-        assert list(times) == [alone[0], 0, 0, alone[1], 0]
+        nonempty = vendor.predict("h200", dtype, [products[0], products[3]])
+        assert times is not None and nonempty is not None
+        assert list(times) == [nonempty[0], 0, 0, nonempty[1], 0]
         second = vendor.second_kernels("h200", dtype, products[1:3])
         assert second is not None and list(second) == [0, 0]

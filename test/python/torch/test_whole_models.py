@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 models = load_script("examples/python/torch_models.py")
 
 
-#: Of the suite: others have operators and products as one of these.
+#: Models of the suite: the others have operators and products like one of these.
 PART = ["whisper", "lstm", "t5", "mobilenet", "recommender"]
 
 
@@ -84,7 +84,7 @@ def check_declared_sizes(case: Any, text: str, run: Any) -> None:
 
 
 def check_shares(run: Any) -> None:
-    """Shares of any sizes from the compiled function are those of the compiler."""
+    """Shares of any sizes from the compiled function equal the compiler's shares."""
     for share in run.report.data["shares"]:
         found = run.report.share_at(share["sizes"])
         assert found.keys() == share.keys()

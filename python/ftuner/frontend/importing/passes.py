@@ -66,7 +66,14 @@ def _operations(operation: Any) -> Iterator[Any]:
 
 
 def _explain(error: Any, module: Any) -> tuple[str, str | None]:
-    """The first error of a pipeline and its place; `module` is the module after the pipeline."""
+    """Returns the reason and the place of a pipeline's first error.
+
+    An operator that torch-mlir cannot legalize is named by the reason; other errors are quoted.
+
+    Args:
+        error: `ir.MLIRError`.
+        module: the module as the failed pipeline left it.
+    """
     for diagnostic in error.error_diagnostics:
         message = str(diagnostic.message)
         # `torch.operator` stands for every operator that torch-mlir does not know.
@@ -76,7 +83,8 @@ def _explain(error: Any, module: Any) -> tuple[str, str | None]:
         if operator and "legalize" in message:
             name, location = operator[1], diagnostic.location
             if _is_operand(name):
-                # It stayed because the operator that reads it did.
+                # The pipeline kept the operand because it did not lower the operator that reads
+                # it: name the first operator that is left.
                 readers = (op for op in _operations(module.operation) if _is_reader(op.name))
                 reader = next(readers, None)
                 if reader is not None:
@@ -84,7 +92,7 @@ def _explain(error: Any, module: Any) -> tuple[str, str | None]:
             reason = f"torch-mlir does not lower the operator {_without_dialect(name)}"
             return reason, place_of(str(location))
         return message.partition("\n")[0][:300], place_of(str(diagnostic.location))
-    return str(error).partition("\n")[0], None
+    return str(error).partition("\n")[0], None  # An error without diagnostics.
 
 
 def _is_operand(name: str) -> bool:
@@ -93,6 +101,7 @@ def _is_operand(name: str) -> bool:
 
 
 def _is_reader(name: str) -> bool:
+    """Returns true if an operation of the torch dialect computes with such operands."""
     return name.startswith("torch.aten.") or name == "torch.operator"
 
 

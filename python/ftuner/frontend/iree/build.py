@@ -99,12 +99,12 @@ def compile(  # noqa: A001
         iree_compile: the program; None finds it.
         iree_flags: more of its flags; a str is one flag.
         keep_intermediates: a folder for what the steps write, also when one fails.
-        options: those of the pipeline, as of `ftuner.compile`.
+        options: options of the pipeline, as for `ftuner.compile`.
 
     Raises:
         CompileError: IREE or FTuner refuses the model.
         Error: a program or a package is missing or too old, or a file cannot be read or written.
-        TypeError: an argument or option does not exist, or has no such value.
+        TypeError: an argument or option does not exist, or does not take the value.
     """
     _check("target", target, TARGETS)
     _check("attention", attention, ATTENTION)
@@ -251,7 +251,7 @@ def _build(
     else:
         Progress.begin_stage(f"IREE: {phase}")
         arguments = [f"--compile-to={phase}", "--mlir-print-op-generic"]
-        settings.toolchain.run(model.path, before, arguments, what=model.name, names=names)
+        settings.toolchain.run(model.path, before, arguments, title=model.name, names=names)
     name = model.name if phase == "start" else f"{model.name} ({phase})"
     reported = _translate(name, before, after, folder, settings, kernels)
     statistics = folder / "statistics.json"
@@ -269,7 +269,7 @@ def _build(
         ]
     Progress.begin_stage("IREE: compiling the rest")
     settings.toolchain.run(
-        after, module, arguments, what=f"{model.name} with FTuner's kernels", names=names
+        after, module, arguments, title=f"{model.name} with FTuner's kernels", names=names
     )
     report = read_report(reported, statistics)
     if report.ftuner_dispatches == 0:
@@ -308,7 +308,7 @@ def _translate(
 
 
 def _without_resources(text: bytes) -> tuple[bytes, bytes]:
-    """A module, and its constants behind it, which are most of the text and nobody reads here."""
+    """Splits a module from its constants, which follow it and are most of the text."""
     begin = text.rfind(b"\n{-#")
     if begin < 0 or not text.rstrip().endswith(b"#-}"):
         return text, b""

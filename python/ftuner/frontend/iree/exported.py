@@ -28,7 +28,7 @@ from ..torch.exporting.programs import quiet
 SCOPE = "model"
 
 # Smaller constants are part of the module's text.
-_LEAST_BYTES = 1024
+_MIN_BYTES = 1024
 
 # MLIR's types of elements. Others are part of the module before IREE: that
 # makes f32 of f64, but not in a file.
@@ -122,7 +122,7 @@ def _reason(words: str) -> str:
 def _all_sizes(ir: Any, fx_importer: Any) -> Iterator[None]:
     """While it lasts, no size stops the importer.
 
-    It then writes floor divisions, as of sizes behind a convolution, and says nothing of the sizes
+    It then writes floor divisions, as of sizes after a convolution, and says nothing of the sizes
     of a value that it cannot write.
     """
     translate, nodes = fx_importer.sympy_expr_to_semi_affine_expr, fx_importer.GraphNodeImporter
@@ -159,8 +159,8 @@ def _widen_ranges(ir: Any, module: Any) -> None:
 
     def widen(operation: Any) -> Any:
         if operation.name == "torch.symbolic_int":
-            least = operation.attributes["min_val"]
-            if ir.IntegerAttr(least).value == 2:
+            minimum = operation.attributes["min_val"]
+            if ir.IntegerAttr(minimum).value == 2:
                 operation.attributes["min_val"] = ir.IntegerAttr.get(i64, 1)
         return ir.WalkResult.ADVANCE
 
@@ -179,7 +179,7 @@ class _Weights:
     def load(self, importer: Any, tensor: torch.Tensor, target: str | None) -> Any:
         """The value of a tensor in the function; None for one that the text holds."""
         type_ = _TYPES.get(tensor.dtype)
-        if type_ is None or tensor.numel() * tensor.element_size() < _LEAST_BYTES:
+        if type_ is None or tensor.numel() * tensor.element_size() < _MIN_BYTES:
             return None
         ir = self.ir
         shape = [*tensor.shape]

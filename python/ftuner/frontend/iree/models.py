@@ -16,7 +16,7 @@ from ...host.progress import Progress
 #: Suffixes of paths, also in capitals.
 SUFFIXES = (".mlir", ".mlirbc", ".onnx", ".pt2")
 
-# Name that importers give to models of PyTorch, which have no name of their own.
+# Name that importers give to models of PyTorch, since they are not named.
 _FUNCTION = "main"
 
 
@@ -77,7 +77,7 @@ def prepare(
             return Model(name, Path(name), is_imported=False)
         if inputs.ends_in(name, ".onnx"):
             return _import_onnx(name, folder, parameters)
-    # Whoever has a model of PyTorch has imported it.
+    # A caller with a model of PyTorch has imported PyTorch.
     torch = sys.modules.get("torch")
     if isinstance(model, (str, os.PathLike)):
         _need("PyTorch", _FOR_TORCH)
@@ -103,7 +103,7 @@ def prepare(
     return Model(name_of(model), path, parameters if has_weights else None)
 
 
-def _need(what: str, packages: dict[str, str]) -> None:
+def _need(kind: str, packages: dict[str, str]) -> None:
     """Raises `Error` if a module of a package is missing."""
     for module, package in packages.items():
         try:
@@ -111,7 +111,7 @@ def _need(what: str, packages: dict[str, str]) -> None:
         except ModuleNotFoundError:
             is_there = False
         if not is_there:
-            raise Error(f"models of {what} need the package {package}: pip install {package}")
+            raise Error(f"models of {kind} need the package {package}: pip install {package}")
 
 
 _FOR_TORCH = {"torch": "torch", "iree.compiler.extras.fx_importer": "iree-base-compiler"}
@@ -127,7 +127,7 @@ _OPSET = 17
 
 
 def _import_onnx(name: str, folder: Path, parameters: Path) -> Model:
-    """By IREE's importer, in a process of its own, which leaves nothing behind."""
+    """Imports a model by IREE's importer, in a separate process that leaves no files."""
     _need("ONNX", _FOR_ONNX)
     Progress.begin_stage("IREE: importing")
     path = folder / "model.mlir"

@@ -1,4 +1,4 @@
-"""Contents of a module for IREE: dispatches, kernels, constants, and who computes what."""
+"""Contents of a module for IREE: dispatches, kernels, constants, and FTuner's share of the work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Report:
 
     Attributes:
         dispatches: of the whole program, by IREE's statistics.
-        ftuner_dispatches: those of them that are FTuner's.
+        ftuner_dispatches: number of dispatches that are FTuner's.
         kernels: FTuner's.
         ptx_bytes: of them.
         constant_bytes: of weights and other constants in the module.
@@ -48,16 +48,16 @@ class Report:
         return "\n".join(lines)
 
 
-def _count(number: int, what: str, plural: str = "s") -> str:
-    return f"{number} {what}" + ("" if number == 1 else plural)
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number} {noun}" + ("" if number == 1 else plural)
 
 
 def _function_text(function: dict[str, Any]) -> str:
     """Shares at the greatest sizes, and the contractions that are left to IREE."""
     share = function["shares"][-1]
     parts = [
-        f"{share[key]:.1%} of the {what}"
-        for key, what in (("share", "FLOPs"), ("contraction_share", "FLOPs of products"))
+        f"{share[key]:.1%} of the {noun}"
+        for key, noun in (("share", "FLOPs"), ("contraction_share", "FLOPs of products"))
         if share[key] is not None
     ]
     sizes = ", ".join(f"{name} = {size}" for name, size in share["sizes"].items())
@@ -79,13 +79,13 @@ def _counted(names: list[str]) -> list[tuple[str, int]]:
 
 def read_report(translated: Path, statistics: Path) -> Report:
     """From FTuner's report and IREE's statistics."""
-    ours = json.loads(translated.read_text(encoding="utf-8"))
+    translation = json.loads(translated.read_text(encoding="utf-8"))
     program = json.loads(statistics.read_text(encoding="utf-8"))["stream-aggregate"]
     return Report(
         dispatches=program["execution"]["dispatch-count"],
-        ftuner_dispatches=ours["dispatches"],
-        kernels=ours["kernels"],
-        ptx_bytes=ours["ptx_bytes"],
+        ftuner_dispatches=translation["dispatches"],
+        kernels=translation["kernels"],
+        ptx_bytes=translation["ptx_bytes"],
         constant_bytes=program["global"]["constant-size"],
-        functions=ours["functions"],
+        functions=translation["functions"],
     )

@@ -39,7 +39,7 @@ class Toolchain:
         output: Path,
         arguments: Sequence[str],
         *,
-        what: str,
+        title: str,
         names: Mapping[str, str],
     ) -> None:
         """Compiles a file to another; `names` are what messages call files.
@@ -61,13 +61,13 @@ class Toolchain:
                 message = f"{_PROGRAM} crashed; try it with {_WITHOUT_CONSTANTS}"
             if run.returncode < 0:
                 message += f"\n{_PROGRAM} was ended by signal {-run.returncode}"
-            raise CompileError(f"IREE {self.version} cannot compile {what}:\n{message}", words)
+            raise CompileError(f"IREE {self.version} cannot compile {title}:\n{message}", words)
         warned = _lines(words, "warning")
         if warned:
             warnings.warn("\n".join(warned), CompileWarning, stacklevel=2)
 
 
-#: IREE runs what depends on constants alone while it compiles, which fails with kernels of others.
+#: While it compiles, IREE runs code that depends only on constants; this fails with foreign kernels.
 _WITHOUT_CONSTANTS = "-- --iree-opt-const-eval=false"
 
 #: Longer lines are modules.

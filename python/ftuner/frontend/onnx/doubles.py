@@ -39,8 +39,8 @@ def _from_bits(b: Body, x: Scalar) -> Scalar:
     return b.op(f"arith.bitcast {x.ssa} : i64 to f64", F64)
 
 
-def _shift(b: Body, x: Scalar, name: str, by: int) -> Scalar:
-    return b.op(f"arith.{name} {x.ssa}, {b.const(by, I64).ssa} : i64", I64)
+def _shift(b: Body, x: Scalar, name: str, amount: int) -> Scalar:
+    return b.op(f"arith.{name} {x.ssa}, {b.const(amount, I64).ssa} : i64", I64)
 
 
 def _power_of_two(b: Body, k: Scalar) -> Scalar:
@@ -94,9 +94,9 @@ def log(b: Body, x: Scalar) -> Scalar:
 def log1p(b: Body, x: Scalar) -> Scalar:
     one = b.like(1, x)
     u = b.add(x, one)
-    near = b.sub(u, one)
-    value = b.mul(log(b, u), b.div(x, near))
-    value = b.select(b.compare("eq", near, b.like(0, x)), x, value)
+    difference = b.sub(u, one)
+    value = b.mul(log(b, u), b.div(x, difference))
+    value = b.select(b.compare("eq", difference, b.like(0, x)), x, value)
     return b.select(b.compare("eq", x, b.like(math.inf, x)), x, value)
 
 
@@ -192,13 +192,13 @@ def erf(b: Body, x: Scalar) -> Scalar:
     series = [
         2 / math.sqrt(math.pi) * (-1) ** n / math.factorial(n) / (2 * n + 1) for n in range(20)
     ]
-    near = b.mul(x, _polynomial(b, square, series))
-    far = b.min(magnitude, b.like(6, x))
-    place = b.div(b.sub(far, b.like(2.5, x)), b.add(far, b.like(2.5, x)))
-    rest = b.mul(exp(b, b.neg(b.mul(far, far))), _polynomial(b, place, _ERFCX))
+    inner = b.mul(x, _polynomial(b, square, series))
+    outer = b.min(magnitude, b.like(6, x))
+    place = b.div(b.sub(outer, b.like(2.5, x)), b.add(outer, b.like(2.5, x)))
+    rest = b.mul(exp(b, b.neg(b.mul(outer, outer))), _polynomial(b, place, _ERFCX))
     value = b.sub(b.like(1, x), rest)
     value = b.select(b.compare("lt", x, b.like(0, x)), b.neg(value), value)
-    return b.select(b.compare("lt", magnitude, b.like(1, x)), near, value)
+    return b.select(b.compare("lt", magnitude, b.like(1, x)), inner, value)
 
 
 def pow(b: Body, x: Scalar, y: Scalar) -> Scalar:  # noqa: A001

@@ -166,10 +166,10 @@ class Emitter(Writer):
     def _check_broadcast(self, size: Size, result: Size, dim: int) -> None:
         if size == 1 or self.is_equal(size, result):
             return
-        what = f"expected sizes of dimension {dim} of its operands that are equal or 1"
+        clause = f"expected sizes of dimension {dim} of its operands that are equal or 1"
         if isinstance(size, int) and isinstance(result, int):
             raise self.node.refuse(
-                f"{what}, but got {size} and {result}", "give it operands that fit"
+                f"{clause}, but got {size} and {result}", "give it operands that fit"
             )
         if ("broadcast", size, result) in self._checked:
             return
@@ -177,7 +177,7 @@ class Emitter(Writer):
         left = self.index(size)
         is_same = self._index_op(f"arith.cmpi eq, {left}, {self.index(result)} : index")
         is_one = self._index_op(f"arith.cmpi eq, {left}, {self.scalar(1, INDEX)} : index")
-        self.check(self._index_op(f"arith.ori {is_same}, {is_one} : i1"), what)
+        self.check(self._index_op(f"arith.ori {is_same}, {is_one} : i1"), clause)
 
     def _fitted(self, value: Value, dims: Sequence[Size]) -> Value:
         """The operand itself if each of its sizes is 1 or the result's, else the broadcast operand."""
@@ -328,8 +328,8 @@ class Emitter(Writer):
         for number, value in enumerate(values[1:], 1):
             for dim in range(first.rank):
                 if dim != axis:
-                    what = f"expected operand {number} to have the size of the first in dimension {dim}"
-                    self.check_equal(value.dims[dim], first.dims[dim], what)
+                    clause = f"expected operand {number} to have the size of the first in dimension {dim}"
+                    self.check_equal(value.dims[dim], first.dims[dim], clause)
         dims = list(first.dims)
         dims[axis] = sum((value.dims[axis] for value in values[1:]), first.dims[axis])
         if len(values) == 1:
@@ -356,7 +356,7 @@ class Emitter(Writer):
         self,
         value: Value,
         dims: Sequence[Size],
-        what: str = "expected as many elements as there are",
+        clause: str = "expected as many elements as there are",
     ) -> Value:
         """The elements in the same order with other sizes; checks that their number is the same."""
         dims = tuple(dims)
@@ -366,7 +366,7 @@ class Emitter(Writer):
             return self.constant(
                 value.array.reshape([int(d) for d in dims if isinstance(d, int)]), value.kind
             )
-        self.check_equal(product(dims), product(value.dims), what)
+        self.check_equal(product(dims), product(value.dims), clause)
         if product(dims) == 0 or product(value.dims) == 0:
             return Value(value.kind, dims, self.empty(dims, value.kind))
         if not value.rank or not dims:

@@ -91,7 +91,7 @@ HOST_INPUTS = {
 }
 
 #: The oldest operator set that torch-mlir knows.
-_LEAST_VERSION = 13
+_MIN_VERSION = 13
 #: The name of a foreign node, which is the location of its operations.
 _MARK = "ftuner.node"
 
@@ -348,9 +348,7 @@ def _single(node: Any, given: Node, wanted: Sequence[int]) -> tuple[Any, list[Va
     copy.output.extend(f"out_{n}" if n in wanted else "" for n in range(len(node.output)))
     outputs = [helper.make_empty_tensor_value_info(f"out_{number}") for number in wanted]
     graph = helper.make_graph([copy], "foreign", inputs, outputs, constants)
-    version = (
-        max(given.version, _LEAST_VERSION) if node.domain in ("", "ai.onnx") else given.version
-    )
+    version = max(given.version, _MIN_VERSION) if node.domain in ("", "ai.onnx") else given.version
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
     try:
         defs.get_schema(node.op_type, version, node.domain)
@@ -358,7 +356,7 @@ def _single(node: Any, given: Node, wanted: Sequence[int]) -> tuple[Any, list[Va
     except (defs.SchemaError, onnx.checker.ValidationError):
         raise given.refuse(
             f"it is of operator set {given.version}",
-            f"convert the model to operator set {_LEAST_VERSION} or newer",
+            f"convert the model to operator set {_MIN_VERSION} or newer",
         ) from None
     return model, operands
 

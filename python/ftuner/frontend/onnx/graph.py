@@ -291,13 +291,13 @@ def constant_of(tensor: Any) -> Value | None:
 
 
 def refuse_type(node: Any, place: str, value: str, kind: Any) -> None:
-    """Raises `Refused` for a value that FTuner has no type for."""
+    """Raises `Refused` for a value of a type that FTuner does not support."""
     if kind is None or kind.WhichOneof("value") is None:
         return
     operator = place.partition(" ")[0]
     if not kind.HasField("tensor_type"):
-        what = {"sequence_type": "a sequence", "optional_type": "optional"}
-        word = what.get(kind.WhichOneof("value"), "no tensor")
+        nouns = {"sequence_type": "a sequence", "optional_type": "optional"}
+        word = nouns.get(kind.WhichOneof("value"), "no tensor")
         raise refusal(operator, place, f"its value '{value}' is {word}", "use tensors alone")
     element = kind.tensor_type.elem_type
     if element not in ELEMENTS and element != TensorProto.UNDEFINED:

@@ -90,7 +90,11 @@ class Body:
         return self.cast(value, F32) if value.kind in HALVES else value
 
     def _binary(self, names: tuple[str, str, str], a: Scalar, b: Scalar) -> Scalar:
-        """Names of the operation on floats, on signed and on unsigned integers."""
+        """Adds an operation on two scalars of one type.
+
+        Args:
+            names: the operation on floats, on signed and on unsigned integers.
+        """
         assert a.kind == b.kind, (a, b)
         if a.kind in HALVES:
             return self.cast(self._binary(names, self.widened(a), self.widened(b)), a.kind)

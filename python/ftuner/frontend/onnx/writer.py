@@ -86,7 +86,7 @@ class Writer:
         self._indices[atom] = result
 
     def dim_of(self, ssa: str, dim: int, type_: str) -> Expr:
-        """A size that only a value has: a symbol of its own."""
+        """A new symbol for a size that only one value has."""
         place = self.scalar(dim, INDEX)
         result = self.op(f"tensor.dim {ssa}, {place} : {type_}")
         atom = Atom("symbol", (f"{result}",))
@@ -161,20 +161,20 @@ class Writer:
         """Returns whether two sizes are known to be equal."""
         return a == b or (a, b) in self._checked or (b, a) in self._checked
 
-    def check_equal(self, a: Size, b: Size, what: str) -> None:
+    def check_equal(self, a: Size, b: Size, clause: str) -> None:
         """Refuses two sizes that are never equal, and checks at run time sizes that may be.
 
-        `what` is a clause, such as "expected rows of its operand B like columns of A".
+        `clause` is a clause, such as "expected rows of its operand B like columns of A".
         """
         if self.is_equal(a, b):
             return
         difference = a - b
         if isinstance(difference, int):
-            raise self.node.refuse(f"{what}, but got {a} and {b}", "give it operands that fit")
+            raise self.node.refuse(f"{clause}, but got {a} and {b}", "give it operands that fit")
         self._checked.add((a, b))
         left, right = self.index(a), self.index(b)
         condition = self._index_op(f"arith.cmpi eq, {left}, {right} : index")
-        self.check(condition, what)
+        self.check(condition, clause)
 
     # Values.
 
@@ -260,7 +260,7 @@ class Writer:
         return result
 
 
-#: From this number of elements on, a known tensor is a weight.
+#: A known tensor with this number of elements or more is a weight.
 _MIN_WEIGHT = 17
 #: Up to this number, a list of integers is a constant.
 _MAX_LIST = 64

@@ -17,19 +17,19 @@ from torch import fx
 #: Sizes and their relative frequencies.
 Histogram = Mapping[int, float]
 #: Combinations of sizes of several symbols that are looked at: the most frequent ones.
-_MOST = 256
+_MAX_COMBINATIONS = 256
 
 
 def check(value: Any) -> dict[str, dict[int, float]]:
     """The option, as the backend is given it. Raises TypeError and ValueError if it is not valid."""
-    what = 'expected option histogram as {"NAME.DIM": {SIZE: FREQUENCY, …}}'
+    clause = 'expected option histogram as {"NAME.DIM": {SIZE: FREQUENCY, …}}'
     if not isinstance(value, Mapping):
-        raise TypeError(f"{what}, but got {value!r}")
+        raise TypeError(f"{clause}, but got {value!r}")
     for name, histogram in value.items():
         if not isinstance(name, str) or not re.fullmatch(r"(\w+\.)+\d+", name):
-            raise ValueError(f"{what}, but got the name {name!r}")
+            raise ValueError(f"{clause}, but got the name {name!r}")
         if not isinstance(histogram, Mapping) or not histogram:
-            raise ValueError(f"{what}, but got {histogram!r} for {name!r}")
+            raise ValueError(f"{clause}, but got {histogram!r} for {name!r}")
         for size, frequency in histogram.items():
             is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 0
             is_number = isinstance(frequency, (int, float)) and math.isfinite(frequency)
@@ -113,7 +113,7 @@ def of_extent(
             for chosen in itertools.product(*(symbols[symbol.name].items() for symbol in names))
         ),
         key=lambda item: -item[0],
-    )[:_MOST]
+    )[:_MAX_COMBINATIONS]
     weights: dict[int, float] = {}
     for frequency, sizes in combinations:
         size = int(extent.subs(dict(zip(names, sizes))))

@@ -1,4 +1,4 @@
-"""Functions that this process has compiled: each content once, whoever asks for it.
+"""Functions that this process has compiled: each content once, for all callers.
 
 Two products are one function if their texts differ in the function's name only, and device and
 options are the same. Files that those name count by what they hold.
@@ -24,7 +24,7 @@ from .graph.nodes import Unsupported
 from .report import update
 from .settings import Settings
 
-#: A function, or why there is none.
+#: A function, or the reason why it does not exist.
 Built = Function | ftuner.CompileError | Unsupported
 
 
@@ -72,7 +72,7 @@ class Library:
     """Compiles functions that are new, several at once, and keeps them.
 
     Safe to call from many threads: what one of them compiles, others wait for. Errors are not kept,
-    so that whoever asks again gets the reason again.
+    so that later requests get the reason again.
     """
 
     def __init__(self) -> None:
@@ -88,14 +88,14 @@ class Library:
         keys = [(without_name(function), identity) for function in functions]
         while True:
             wanted: list[_Task] = []
-            mine: dict[Hashable, _Task] = {}
+            new_tasks: dict[Hashable, _Task] = {}
             with self._lock:
                 for key, function in zip(keys, functions):
                     if key not in self._tasks:
-                        self._tasks[key] = mine[key] = _Task(function)
+                        self._tasks[key] = new_tasks[key] = _Task(function)
                     wanted.append(self._tasks[key])
-            if mine:
-                self._run(mine, settings)
+            if new_tasks:
+                self._run(new_tasks, settings)
             try:
                 outcomes = [task.future.result() for task in wanted]
             except CancelledError:
@@ -103,7 +103,7 @@ class Library:
             return [outcome.named(f.name) for outcome, f in zip(outcomes, functions)]
 
     def _run(self, tasks: Mapping[Hashable, _Task], settings: Settings) -> None:
-        """Compiles what nobody else does, and tells how far it is."""
+        """Compiles the functions that no other thread compiles, and reports progress."""
 
         def work(key: Hashable) -> None:
             task = tasks[key]
@@ -117,15 +117,15 @@ class Library:
             progress.advance()
 
         begin = time.monotonic()
-        what = f"compiling {len(tasks)} functions for torch.compile"
+        title = f"compiling {len(tasks)} functions for torch.compile"
         workers = min(len(tasks), _processors())
         try:
-            with Progress(what, len(tasks)) as progress:
+            with Progress(title, len(tasks)) as progress:
                 processes.for_each(work, tasks, workers)
         finally:
             with update() as counts:
                 counts.compile_seconds += time.monotonic() - begin
-            # What was not reached is for whoever asks next.
+            # Functions that were not reached are left to the next request.
             for key, task in tasks.items():
                 if not task.future.done():
                     self._forget(key)

@@ -89,7 +89,7 @@ class Options:
         return Options(compile=remaining, **given)
 
     def with_settings(self) -> Options:
-        """With what PyTorch's settings say now, as far as nothing else says so.
+        """Returns the options with PyTorch's present settings, unless an option says otherwise.
 
         These are its precision for products of float32, and whether sizes are dynamic.
         """
@@ -102,7 +102,7 @@ class Options:
         return replace(self, compile=compile, dynamic=dynamic)
 
     def without_rows(self) -> Options:
-        """For graphs of training, whose reductions stay with PyTorch."""
+        """Returns the options for graphs of training, whose reductions stay with PyTorch."""
         return replace(self, rows="never")
 
 

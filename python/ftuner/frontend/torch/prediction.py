@@ -101,7 +101,7 @@ def launches(kernels: Iterable[Kernel]) -> Counter[str]:
 
 
 def layer_of(node: fx.Node) -> str:
-    """The name of a node's layer; "" if it has none."""
+    """The name of a node's layer, or ""."""
     for path, _ in (node.meta.get("nn_module_stack") or {}).values():
         if match := _LAYER.match(path):
             return match[1]
@@ -148,7 +148,7 @@ def _part_us(part: Part, sizes: Mapping[str, int]) -> tuple[float, bool]:
 
 
 def _is_opaque(node: fx.Node) -> bool:
-    """Returns whether an operator is a kernel of its own: one that multiplies, exchanges data, or is
+    """Returns whether an operator is a separate kernel: one that multiplies, exchanges data, or is
     a call of FTuner's."""
     return flops_of(node) is not None or is_collective(node) or not launches_kernel(node)
 
@@ -156,11 +156,11 @@ def _is_opaque(node: fx.Node) -> bool:
 def _sources(node: fx.Node) -> Iterator[tuple[fx.Node, int]]:
     """The nodes that a node reads, also through views, and the bytes that it reads of each."""
     for source in node.all_input_nodes:
-        least = _size(source)
+        read_bytes = _size(source)
         while source.op == "call_function" and not _launches(source) and source.all_input_nodes:
             source = source.all_input_nodes[0]
-            least = min(least, _size(source) or least)
-        yield source, least
+            read_bytes = min(read_bytes, _size(source) or read_bytes)
+        yield source, read_bytes
 
 
 def _launches(node: fx.Node) -> bool:
@@ -219,12 +219,12 @@ def _bytes(group: Kernel) -> int:
     read: dict[fx.Node, int] = {}
     written = 0
     for node in group:
-        for number, (source, least) in enumerate(_sources(node)):
+        for number, (source, read_bytes) in enumerate(_sources(node)):
             if source in inside:
                 continue
             if node.target in _GATHERS and number == 0:
-                least = _size(node)
-            read[source] = max(read.get(source, 0), least)
+                read_bytes = _size(node)
+            read[source] = max(read.get(source, 0), read_bytes)
         if any(user not in inside for user in _readers(node)):
             written += _size(node)
     return written + sum(read.values())

@@ -90,7 +90,7 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
     kernels = kernels_of(graph, host.joins)
     prediction = predict(graph, kernels, parts)
     others = launches(kernels)
-    ours = Counter(layer_of(part.imported.region.seed) for part in parts)
+    taken = Counter(layer_of(part.imported.region.seed) for part in parts)
     stay = Counter(_operator(node) for node in graph.nodes if launches_kernel(node))
     with update() as counts:
         counts.graphs += 1
@@ -99,9 +99,9 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
             operators[operator] = operators.get(operator, 0) + count
         for replacement in replacements:
             replacement.count(counts)
-        for layer in sorted({*plain, *others, *ours}, key=layer_order):
+        for layer in sorted({*plain, *others, *taken}, key=layer_order):
             counts.layers.setdefault(layer, Launches()).add(
-                ours[layer], others[layer], plain[layer]
+                taken[layer], others[layer], plain[layer]
             )
         if prediction is not None:
             counts.ftuner_us += prediction.ftuner_us
@@ -223,7 +223,7 @@ class Replacement:
 
 
 def _first_error(error: ftuner.CompileError) -> str:
-    """The compiler's first error, without its place in a text that nobody sees."""
+    """The compiler's first error, without its place in a text that users do not see."""
     errors = [
         line.partition("error: ")[2] for line in error.diagnostics.splitlines() if "error: " in line
     ]
@@ -231,9 +231,9 @@ def _first_error(error: ftuner.CompileError) -> str:
 
 
 def _erase_unused(graph: fx.Graph, nodes: list[fx.Node]) -> None:
-    """Erases those of the nodes that nothing uses, with the views that then nothing uses.
+    """Erases the nodes without users, and the views that have no users then.
 
-    Other nodes without users are the host's business, who knows which have effects.
+    The host erases other nodes without users: it knows which ones have effects.
     """
     kept = {node for node in graph.nodes}
     pending = list(nodes)

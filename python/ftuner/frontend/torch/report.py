@@ -55,7 +55,7 @@ class KindCounts:
 
 @dataclass
 class Launches:
-    """Kernels of a layer, forwards: FTuner's functions, all others, and those of PyTorch alone.
+    """Kernels of a layer, forwards: FTuner's functions, all others, and the kernels without FTuner.
 
     With Inductor the last two are what it is expected to join (`ftuner.frontend.torch.prediction`).
     """
@@ -121,7 +121,7 @@ class Report:
     copies: int = 0
     #: Functions by name, and how many products each one serves.
     functions: dict[str, int] = field(default_factory=dict)
-    #: With take="faster": who computes which sizes of a function, by its name.
+    #: Sizes of a function that FTuner and PyTorch compute with take="faster", by its name.
     intervals: dict[str, list[Interval]] = field(default_factory=dict)
     #: Functions compiled, each distinct one once, and the seconds that threads waited for them:
     #: several at once are compiled side by side, and FTuner's cache may have them.
@@ -260,19 +260,19 @@ class Report:
             )
         if self.operators:
             of_all = sum(kind.functions for kind in self.kinds.values()) + self.pytorch_kernels
-            most = sorted(self.operators.items(), key=lambda item: -item[1])
+            counted = sorted(self.operators.items(), key=lambda item: -item[1])
             lines.append(
                 f"{self.pytorch_kernels} of {of_all} kernels stay with PyTorch: "
-                + ", ".join(f"{count} x {name}" for name, count in most)
+                + ", ".join(f"{count} x {name}" for name, count in counted)
             )
         if self.inductor_operators:
-            most = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
-            # Of graphs that others give to Inductor, nobody counts them.
+            counted = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
+            # Kernels of graphs that others give to Inductor are not counted.
             joined = self.inductor_kernels
             lines.append(
                 f"{sum(self.inductor_operators.values())} operators for Inductor"
                 + (f", which joined them to {joined} kernels: " if joined else ": ")
-                + ", ".join(f"{count} x {name}" for name, count in most)
+                + ", ".join(f"{count} x {name}" for name, count in counted)
             )
         if any(self.layers):
             lines += ["kernels launched for each layer:", *(f"  {line}" for line in self._layers())]

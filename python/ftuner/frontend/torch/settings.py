@@ -13,11 +13,11 @@ import ftuner
 from ftuner import compiler
 
 
-def check_format(what: str, known: int, found: int) -> None:
+def check_format(noun: str, known: int, found: int) -> None:
     """Raises `Error` for a text of another version than the known one, in what graphs keep."""
     if found != known:
         raise ftuner.Error(
-            f"expected {what} of format {known}, but got one of format {found}, which another"
+            f"expected {noun} of format {known}, but got one of format {found}, which another"
             " version of FTuner has written"
         )
 
@@ -32,7 +32,7 @@ class Settings:
 
     def identity(self) -> Hashable:
         """Equal where the same text becomes the same function."""
-        # Where a library is kept does not change it.
+        # The place of a library does not change it.
         options = {name: value for name, value in self.options.items() if name != "cache"}
         return (
             _content(self.device),

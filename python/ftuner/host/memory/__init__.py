@@ -28,7 +28,7 @@ def numpy_memory() -> NumpyMemory:
 
 
 def memory_of(value: Any, stream: Any) -> Memory:
-    """The memory of a tensor. Raises `TypeError` if the value is none."""
+    """The memory of a tensor. Raises `TypeError` if the value is not a tensor."""
     # () where PyTorch is not imported.
     tensor_type: Any = getattr(sys.modules.get("torch"), "Tensor", ())
     if isinstance(value, np.ndarray):

@@ -71,7 +71,7 @@ class Memory(abc.ABC):
     def fast(self, function: Function) -> Any:
         """Returns the object of `torch_calls` that serves common calls with this kind of memory.
 
-        None: there is none yet; False: there will be none.
+        None: not made yet; False: cannot be made.
         """
         return None
 

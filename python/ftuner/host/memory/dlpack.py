@@ -369,7 +369,7 @@ def _delete_tensor(address: int | None) -> None:
 
 
 def _free_unused(capsule: int) -> None:
-    """Frees the tensor of a capsule that nobody consumed."""
+    """Frees the tensor of a capsule that was not consumed."""
     for name in (_LEGACY_NAME, _VERSIONED_NAME):
         if _raw_capsule_is_valid(capsule, name):
             _exports.pop(_raw_capsule_get(capsule, name) or 0, None)

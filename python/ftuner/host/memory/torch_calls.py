@@ -52,7 +52,7 @@ _logger = logging.getLogger("ftuner")
 _module: Any = None
 # PyTorch's numbers of types of elements.
 _dtype_numbers: dict[Any, int] = {}
-# Why there is no module: text, once somebody looked for it.
+# The reason why the module does not exist, after the first look for it.
 _reason: str | None = None
 _is_final = False
 # Classes whose calls the module serves.
@@ -93,7 +93,7 @@ def reason() -> str:
 
 @contextmanager
 def without_module() -> Iterator[None]:
-    """Has Python's code serve new functions and graphs, for those who want to see each call."""
+    """Lets Python's code serve new functions and graphs, so that callers can see each call."""
     global _module, _is_final
     with _lock:
         before = _module, _is_final
@@ -108,7 +108,7 @@ def without_module() -> Iterator[None]:
 def function_of(function: Function) -> Any:
     """Makes the object that `Function.__call__` and `graph_call` use for a function.
 
-    None where there is no module, or where the module takes no such function.
+    None without the module, or if the module does not take such a function.
     """
     return None if _module is None else _function_of(function)
 
@@ -251,7 +251,7 @@ def _function_of(function: Function) -> Any:
     scalars = [value.type.name for value in signature.arguments if not value.is_tensor]
     dynamic = sum(not isinstance(size, int) for value in tensors for size in value.shape or ())
     floats = sum(name in ("f32", "f64") for name in scalars)
-    # With the workspace, the stream, and the place of the results' sizes.
+    # Add the workspace, the stream, and the place of the results' sizes.
     integers = len(tensors) + len(signature.results) + dynamic + len(scalars) - floats + 3
     if (
         not tensors

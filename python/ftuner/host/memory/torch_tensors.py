@@ -1,4 +1,4 @@
-"""PyTorch tensors: those of the CPU for the emulator, those of CUDA for the GPU.
+"""PyTorch tensors: on the CPU for the emulator, on CUDA for the GPU.
 
 Imported only when a caller passes a tensor, so that PyTorch is there already.
 """
@@ -122,7 +122,7 @@ class TorchCudaMemory(TorchMemory):
             stack.enter_context(torch.cuda.device(index))
         if self.other is not None:
             stack.enter_context(torch.cuda.stream(self.other))
-        # PyTorch makes the context current lazily, a new thread has none.
+        # PyTorch makes the context current lazily: a new thread lacks a context.
         runtime.get().select_device(index)
         return stack
 

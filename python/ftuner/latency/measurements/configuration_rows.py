@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from ..model import model
 from .rows import (
-    MOST_EXTENT,
-    MOST_TILE,
+    MAX_EXTENT,
+    MAX_TILE,
     Devices,
     MeasurementTable,
     check_prices,
@@ -48,13 +48,13 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
 
     The first of several rows that do not differ in effect stands for them.
     """
-    device = devices.of(table)
-    c = {name: table.numbers(name, whole=True, low=1, high=MOST_TILE) for name in _WHOLE}
+    device = devices.index_rows(table)
+    c = {name: table.numbers(name, whole=True, low=1, high=MAX_TILE) for name in _WHOLE}
     for name in ("VWM", "VWN"):
         table.expect(name, np.isin(c[name], (1, 2, 4, 8)), "1, 2, 4 or 8")
-    c["KWG"] = table.numbers("KWG", 32, whole=True, low=1, high=MOST_TILE)
+    c["KWG"] = table.numbers("KWG", 32, whole=True, low=1, high=MAX_TILE)
     for name in "MNK":
-        c[name] = table.numbers(name, 4096, whole=True, low=1, high=MOST_EXTENT)
+        c[name] = table.numbers(name, 4096, whole=True, low=1, high=MAX_EXTENT)
     for name in _FLAGS:
         c[name] = table.numbers(name, whole=True, low=0, high=1)
     microseconds = read_times(table, "time_ms")
@@ -121,14 +121,14 @@ def _launch(
     # Accesses of staged B are as wide as the compiler merges them.
     merged = np.where(staged_a == 1, np.maximum(c["VWN"], c["VWM"]), c["VWN"])
     shared_b = np.where(staged_b == 1, np.minimum(merged, 4), width_b)
-    least = np.array([32 / device["load_store_lanes"] for device in figures])
+    min_cycles = np.array([32 / device["load_store_lanes"] for device in figures])
 
     copies_a, copies_b = np.zeros((size, 5)), np.zeros((size, 5))
     fragments_a, fragments_b = np.zeros((size, 3)), np.zeros((size, 3))
     columns = {name: values.astype(int).tolist() for name, values in c.items()}
     for i in range(size):
         get = {name: values[i] for name, values in columns.items()}
-        t, lo = int(threads[i]), float(least[i])
+        t, lo = int(threads[i]), float(min_cycles[i])
         va, vb, vs = int(width_a[i]), int(width_b[i]), int(shared_b[i])
         if get["SA"] == 1:
             copies_a[i] = _copy(get["MWG"], t, get["MDIMA"], get["KWG"], va, va, lo)
@@ -148,12 +148,12 @@ def _launch(
     copied = np.maximum(each_a * width_a, each_b * width_b)
     want = 28 + thread_m * thread_n + np.maximum(1.2 * (thread_m + thread_n), copied)
     registers = np.array([device["registers_per_sm"] for device in figures])
-    most = np.minimum(255, registers // threads // 8 * 8)
+    max_registers = np.minimum(255, registers // threads // 8 * 8)
     shared_bytes = 4 * c["KWG"] * (staged_a * c["MWG"] + staged_b * c["NWG"])
     blocks_x, blocks_y = np.ceil(c["M"] / c["MWG"]), np.ceil(c["N"] / c["NWG"])
     part = dict(
         warps=warps,
-        registers_per_thread=np.minimum(want * 0.87, most),
+        registers_per_thread=np.minimum(want * 0.87, max_registers),
         shared_memory_bytes=shared_bytes + 1024,
         k_tile=c["KWG"],
         fma=warps * c["KWG"] * thread_m * thread_n,
@@ -174,7 +174,7 @@ def _launch(
         is_pipelined=0,
         exposed_loads=2 * np.maximum(staged_a, staged_b),
         direct_registers=c["KWG"] * ((1 - staged_a) * thread_m + (1 - staged_b) * thread_n),
-        spilled_registers=np.maximum(want - most, 0),
+        spilled_registers=np.maximum(want - max_registers, 0),
         count=blocks_x * blocks_y,
         steps=np.ceil(c["K"] / c["KWG"]),
     )
@@ -217,44 +217,50 @@ def _from_l1(addresses: Any, width: int) -> npt.NDArray[np.int32]:
 
 @functools.lru_cache(None)
 def _copy(
-    tile: int, threads: int, along: int, depth: int, width: int, stored: int, least: float
+    tile: int,
+    threads: int,
+    threads_along: int,
+    depth: int,
+    width: int,
+    stored: int,
+    min_cycles: float,
 ) -> tuple[float, ...]:
     """A step's copy of a depth × tile array, by all warps.
 
     Load and store instructions, cycles of the stores, lines of the loads (each at least
-    `least`), loads of a thread.
+    `min_cycles`), loads of a thread.
     """
-    across, rows = tile // along, depth * along // threads
-    stored = min(stored, across)
-    loads, stores = across // width * rows, across // stored * rows
+    own, rows = tile // threads_along, depth * threads_along // threads
+    stored = min(stored, own)
+    loads, stores = own // width * rows, own // stored * rows
     t = _lanes(threads)
-    column, row = t % along * across, t // along * rows
+    column, row = t % threads_along * own, t // threads_along * rows
     lines = model().lines(row * 4096 + column, width)
     cycles = model().wavefronts(row * tile + column, stored)
     return (
         float(loads * len(t)),
         float(stores * len(t)),
-        float(stores * np.maximum(cycles, least).sum()),
-        float(loads * np.maximum(lines, least).sum()),
+        float(stores * np.maximum(cycles, min_cycles).sum()),
+        float(loads * np.maximum(lines, min_cycles).sum()),
         float(loads),
     )
 
 
 @functools.lru_cache(None)
 def _fragments(
-    is_lhs: bool, along: int, threads: int, tile: int, width: int, least: float
+    is_lhs: bool, threads_along: int, threads: int, tile: int, width: int, min_cycles: float
 ) -> tuple[float, ...]:
     """Loads of the fragments of one reduce element, by all warps.
 
-    Instructions, their cycles from shared memory and from L1 (each at least `least`).
+    Instructions, their cycles from shared memory and from L1 (each at least `min_cycles`).
     """
     width = min(width, tile)
     loads = tile // width
     t = _lanes(threads)
-    address = (t % along if is_lhs else t // along) * tile
+    address = (t % threads_along if is_lhs else t // threads_along) * tile
     shared = model().wavefronts(address, width)
     return (
         float(loads * len(t)),
-        float(loads * np.maximum(shared, least).sum()),
-        float(loads * np.maximum(_from_l1(address, width), least).sum()),
+        float(loads * np.maximum(shared, min_cycles).sum()),
+        float(loads * np.maximum(_from_l1(address, width), min_cycles).sum()),
     )

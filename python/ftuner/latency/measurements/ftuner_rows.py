@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ...errors import Error
 from ..model import Launches, model
 from .rows import (
-    MOST_EXTENT,
+    MAX_EXTENT,
     Devices,
     MeasurementTable,
     check_prices,
@@ -70,13 +70,13 @@ def read_programs(
 ) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]], list[Programs]]:
     """The device of each row, its columns that all paths have, and its programs.
 
-    Raises `Error` with the line of what is no program.
+    Raises `Error` with the line of a row that is not a program.
     """
     loaded = model()
-    device = devices.of(table)
+    device = devices.index_rows(table)
     columns = {
         name: table.numbers(
-            name, default, whole=True, low=0, high=1 if name in _FLAGS else MOST_EXTENT
+            name, default, whole=True, low=0, high=1 if name in _FLAGS else MAX_EXTENT
         ).astype(np.int64)
         for name, default in _DEFAULTS.items()
     }
@@ -163,7 +163,7 @@ def _programs(
             continue
         is_missing = (table.text(name) == "") & is_path
         table.expect(name, ~is_missing, f"a whole number in rows of path '{path}'")
-        numbers = table.numbers(name, 0, whole=True, low=0, high=MOST_EXTENT)
+        numbers = table.numbers(name, 0, whole=True, low=0, high=MAX_EXTENT)
         fields.append(numbers.astype(np.int64))
     return np.stack(fields, axis=1)
 

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from ..model import Array, Launches, model
 from .rows import (
     FLOOR_ROWS,
-    MOST_EXTENT,
+    MAX_EXTENT,
     Devices,
     MeasurementTable,
     check_prices,
@@ -238,8 +238,8 @@ def _scalar(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array, Part
 def _vectorised(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     """vLLM's kernels of 2026."""
     vector = 16 / size
-    most = np.where(rows < 256, 1024, 256) if op == "add_rmsnorm" else 1024
-    warps = np.ceil(np.minimum(cols / vector, most) / 32)
+    max_threads = np.where(rows < 256, 1024, 256) if op == "add_rmsnorm" else 1024
+    warps = np.ceil(np.minimum(cols / vector, max_threads) / 32)
     rounds = np.ceil(cols / vector / (32 * warps))
     if op == "silu_mul":
         instructions = warps * (rounds * vector * _PER_ELEMENT[op] + 60)
@@ -346,10 +346,10 @@ def launches_of_blocks(
 def _element_bytes(table: Table, op: npt.NDArray[Any], elements: Array) -> Array:
     if "dtype" in table or "bytes" not in table:
         known: Mapping[str, int] = SIZES
-        what = f"one of {', '.join(SIZES)}"
-        return table.choose("dtype", "f32", known.get, what).astype(float)
+        expected = f"one of {', '.join(SIZES)}"
+        return table.choose("dtype", "f32", known.get, expected).astype(float)
     tensors = np.array([OPERATORS[name] for name in op], float)
-    moved = table.numbers("bytes", whole=True, low=1, high=float(MOST_EXTENT) ** 2)
+    moved = table.numbers("bytes", whole=True, low=1, high=float(MAX_EXTENT) ** 2)
     size = np.round(moved / (tensors * elements))
     table.expect("bytes", np.isin(size, (2, 4)), "bytes of elements of 2 or 4 bytes")
     return size
@@ -389,9 +389,9 @@ def host_shares(floor: Array, device: npt.NDArray[np.int64], op: npt.NDArray[Any
 
 def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table. By default the f32 ones were timed on a host, others on the device."""
-    device = devices.of(table)
+    device = devices.index_rows(table)
     rows, cols = (
-        table.numbers(name, whole=True, low=1, high=MOST_EXTENT) for name in ("rows", "cols")
+        table.numbers(name, whole=True, low=1, high=MAX_EXTENT) for name in ("rows", "cols")
     )
     known = {name: name for name in OPERATORS}
     op = table.choose("op", "", known.get, f"one of {', '.join(OPERATORS)}")

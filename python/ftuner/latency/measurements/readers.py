@@ -74,9 +74,9 @@ def read(
 ) -> MeasurementTable:
     """The rows of the files; `host` says whether they were timed on the host.
 
-    By default vendor rows are, and others are device time. Of each file every `step`-th row is
-    read, of files with many token rows, each of which is dozens of launches, every `token_step`-th
-    of these. Raises `Error` with file and line for what cannot be used.
+    By default vendor rows are timed on the host, and others on the device. Every `step`-th row of a
+    file is read; in files with many token rows, each of which is dozens of launches, every
+    `token_step`-th of these. Raises `Error` with file and line for rows that cannot be used.
     """
     parts = []
     for path in paths:

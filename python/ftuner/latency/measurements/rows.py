@@ -17,11 +17,11 @@ from ...errors import Error
 from ..model import Array, Launches, Model, model
 from .table import Table
 
-# Bounds of what columns say: sizes and times in microseconds, those of predictions too.
-MOST_EXTENT = 2**31 - 1
-LEAST_TIME, MOST_TIME = 1e-3, 1e9
+# Bounds of columns: sizes, and measured and predicted times in microseconds.
+MAX_EXTENT = 2**31 - 1
+MIN_TIME, MAX_TIME = 1e-3, 1e9
 # Bound of extents of tiles and of threads of a block.
-MOST_TILE = 1024
+MAX_TILE = 1024
 # Launches below this work measure nothing but the launch.
 FLOOR_FLOP = 2e6
 # Rows of a group that must do so little for their median to be the floor.
@@ -32,7 +32,7 @@ FLOOR_ROWS = 10
 class Devices:
     """Devices of rows, by the names that the rows give them.
 
-    `mapping` is from such names to those of built-in devices or paths of descriptions;
+    `mapping` maps such names to names of built-in devices or paths of descriptions;
     what it leaves out goes by its own name. A key `FILE:NAME` is for the rows of files of that
     name alone. `only` is the device of rows that name none;
     without it the name of their file may say: `gemm_configs_rtx3090.csv`.
@@ -68,7 +68,7 @@ class Devices:
         return of_file or self.mapping.get(name) or self._given.get(name) or name
 
     def index(self, name: str, file: str = "") -> int:
-        """Index of the device with that name in rows. Raises `Error` if there is none."""
+        """Index of the device with that name in rows. Raises `Error` if the device does not exist."""
         source = self.source(name, file)
         found, figures = model().device(source)
         if found not in self.names:
@@ -79,7 +79,7 @@ class Devices:
         self._expect_equal(found, figures, self.figures[index])
         return index
 
-    def of(self, table: Table, column: str = "device") -> npt.NDArray[np.int64]:
+    def index_rows(self, table: Table, column: str = "device") -> npt.NDArray[np.int64]:
         """Index of the device of each row."""
         if self.only is not None and column not in table:
             return np.full(len(table), self.index(self.only))
@@ -101,8 +101,8 @@ class Devices:
                 f"{table.path}:1: expected a column '{column}', but it is missing: "
                 "say by --device which device the rows are of"
             )
-        what = "a built-in device, the path of a description, or a name that --map explains"
-        return table.choose(column, "", known, what).astype(np.int64)
+        expected = "a built-in device, the path of a description, or a name that --map explains"
+        return table.choose(column, "", known, expected).astype(np.int64)
 
 
 @dataclasses.dataclass
@@ -131,7 +131,7 @@ class MeasurementTable:
     choices: npt.NDArray[np.int64] | None = None
     # Time that the host adds to a launch, relative to most launches of its device. None: the same time.
     host_share: Array | None = None
-    # Columns of the format, for whoever wants more than the launches.
+    # Columns of the format, for callers that want more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
 
@@ -218,8 +218,8 @@ class MeasurementTable:
         added = np.broadcast_to(np.asarray(offset, float), len(self.devices.names))[self.device]
         if self.host_share is not None:
             added = added * self.host_share
-        most = np.maximum(self.floor - constants["launch"], 0)
-        added = np.where(self.floor > 0, np.minimum(added, most), added)
+        max_added = np.maximum(self.floor - constants["launch"], 0)
+        added = np.where(self.floor > 0, np.minimum(added, max_added), added)
         return np.maximum(self.floor, time + np.where(self.is_host, added, 0.0))
 
 
@@ -243,7 +243,7 @@ def launch_floor(
 def read_times(table: Table, column: str) -> Array:
     """A column of times in the unit that its name ends in, us or ms, as microseconds."""
     scale = 1e3 if column.endswith("ms") else 1.0
-    return table.numbers(column, low=LEAST_TIME / scale, high=MOST_TIME / scale) * scale
+    return table.numbers(column, low=MIN_TIME / scale, high=MAX_TIME / scale) * scale
 
 
 def fold_of(*key: Any) -> int:
@@ -254,7 +254,7 @@ def fold_of(*key: Any) -> int:
 def read_folds(table: Table, keys: Iterable[Iterable[Any]]) -> npt.NDArray[np.int64]:
     """The column "fold"; without one, the fold of each row's key."""
     if "fold" in table:
-        return table.numbers("fold", whole=True, low=0, high=MOST_EXTENT).astype(np.int64)
+        return table.numbers("fold", whole=True, low=0, high=MAX_EXTENT).astype(np.int64)
     return np.array([fold_of(*key) for key in keys], np.int64)
 
 
@@ -270,10 +270,10 @@ def concatenate(parts: Sequence[MeasurementTable]) -> MeasurementTable:
     if len(parts) == 1:
         return parts[0]
     arrays = ("microseconds", "group", "floor", "is_host", "weight", "fold", "flop")
-    most = max(part.launches.parts.shape[1] for part in parts)
+    max_parts = max(part.launches.parts.shape[1] for part in parts)
 
     def padded(values: Array) -> Array:
-        empty = np.zeros((len(values), most - values.shape[1], values.shape[2]))
+        empty = np.zeros((len(values), max_parts - values.shape[1], values.shape[2]))
         # Parts without blocks come first: the last is the taller.
         return np.concatenate([empty, values], axis=1)
 
@@ -317,12 +317,12 @@ def device_table(devices: Devices, loaded: Model) -> Array:
 def check_prices(table: Table, launches: Launches, rows: Any = slice(None)) -> None:
     """Raises `Error` for a launch that the model cannot price; `rows` are theirs in the table."""
     microseconds = model().predict(launches, model().start())
-    is_good = (microseconds > 0) & (microseconds <= MOST_TIME)
+    is_good = (microseconds > 0) & (microseconds <= MAX_TIME)
     if not is_good.all():
         launch = int(np.argmin(is_good))
         raise table.error(
             int(np.arange(len(table))[rows][launch]),
-            f"expected a kernel that takes at most {MOST_TIME:.10g} us, "
+            f"expected a kernel that takes at most {MAX_TIME:.10g} us, "
             f"but the model predicts {microseconds[launch]:.3g} us",
         )
 

@@ -109,25 +109,25 @@ class Table:
         is_good = (values >= low) & (values <= high)
         if whole:
             is_good &= values == np.floor(values)
-        what = "a whole number" if whole else "a number"
-        self.expect(column, is_good, f"{what} of at least {low:.10g} and at most {high:.10g}")
+        expected = "a whole number" if whole else "a number"
+        self.expect(column, is_good, f"{expected} of at least {low:.10g} and at most {high:.10g}")
         return np.asarray(values, np.float64)
 
-    def expect(self, column: str, is_good: npt.NDArray[np.bool_], what: str) -> None:
+    def expect(self, column: str, is_good: npt.NDArray[np.bool_], expected: str) -> None:
         """An error for the first row of which `is_good` is false."""
         if not is_good.all():
             row = int(np.argmin(is_good))
             text = self.columns[column][row]
-            raise self.error(row, f"column '{column}': expected {what}, but got '{text}'")
+            raise self.error(row, f"column '{column}': expected {expected}, but got '{text}'")
 
     def choose(
-        self, column: str, default: str, known: Callable[[str], Any], what: str
+        self, column: str, default: str, known: Callable[[str], Any], expected: str
     ) -> npt.NDArray[Any]:
         """`known(text)` for each text of a column; an error where that is None."""
         texts = self.text(column, default)
         values = {text: known(text) for text in sorted(set(texts))}
         is_known = np.array([values[text] is not None for text in texts], bool)
-        self.expect(column, is_known, what)
+        self.expect(column, is_known, expected)
         return np.array([values[text] for text in texts], dtype=object)
 
 

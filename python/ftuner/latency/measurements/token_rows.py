@@ -48,7 +48,7 @@ import numpy.typing as npt
 
 from ...errors import Error
 from ..model import Array, Launches, model
-from .rows import MOST_EXTENT, Devices, MeasurementTable, check_prices, read_folds, read_times
+from .rows import MAX_EXTENT, Devices, MeasurementTable, check_prices, read_folds, read_times
 from .table import Table
 
 COLUMNS = (
@@ -59,7 +59,7 @@ COLUMNS = (
     "K",
     "latency_ms or latency_us",
 )
-# Published files by columns that they alone have: what their other columns leave out.
+# Published files by a column that only they have, and the facts that their columns leave out.
 ORIGINS: dict[str, dict[str, str]] = {
     # A table for each serving framework (aiconfigurator).
     "framework": {"dtype": "bf16", "layout": "nt", "library": "2026"},
@@ -76,12 +76,12 @@ ORIGINS: dict[str, dict[str, str]] = {
 _ROUNDED_US, _ROUNDED_FLOOR = 0.5, 4.999
 _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 # Steps of a slice, and blocks for each SM with slices.
-_LEAST_STEPS = 4
+_MIN_STEPS = 4
 _SPLIT_BLOCKS = 4
 # The barrier of a step, as FTuner's kernels are priced (lib/Codegen/Mma/MmaWork.cpp): fragments
 # are loaded a part of a step ahead, as in CUTLASS.
 _BARRIER_CYCLES = 40
-# Instructions of a warp behind the main loop for each element of a lane: Triton 3.9 has 446 for the
+# Instructions of a warp after the main loop for each element of a lane: Triton 3.9 has 446 for the
 # 128 of a tile of 128 × 128 and four warps, in 16 bits with a bias.
 _EPILOGUE = 3.5
 # A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency/Latency.cpp).
@@ -109,12 +109,14 @@ _ROWS, _COLUMNS, _DEPTH_BYTES, _FRAGMENT = 16, 8, 32, 16
 
 @dataclasses.dataclass(frozen=True)
 class VendorTile:
-    """A kernel that a vendor's library may have: what a block of it takes.
+    """A kernel that a vendor's library may have, as the tile of one block.
 
-    rows, columns   of the block's tile of the output
-    step_bytes      of a row of an operand, for each step
+    rows, columns   size of the block's tile of the output
+    step_bytes      bytes along the reduce axis that a step reads of each row of an operand
+    stages          steps whose operands are in shared memory at once
+    is_warpgroup    true for kernels of wgmma, false for those of mma.sync
     cluster         blocks along the rows and along the columns that share copies
-    is_across       whether the 64 rows of wgmma lie along the columns of the tile
+    is_across       true if the 64 rows of wgmma lie along the columns of the tile
     """
 
     rows: int
@@ -127,6 +129,7 @@ class VendorTile:
 
     @property
     def shared_bytes(self) -> int:
+        """Bytes of shared memory for the tiles of both operands in all stages, without barriers."""
         return self.stages * (self.rows + self.columns) * self.step_bytes
 
     @property
@@ -143,9 +146,9 @@ class VendorTile:
         """Groups of four warps of wgmma along rows and columns: one, or two for large tiles, along
         the axis of their 64 rows as far as there are so many."""
         groups = 2 if self.rows * self.columns >= 128 * 128 else 1
-        along = min(groups, max((self.columns if self.is_across else self.rows) // 64, 1))
-        beside = groups // along
-        return (beside, along) if self.is_across else (along, beside)
+        groups_along = min(groups, max((self.columns if self.is_across else self.rows) // 64, 1))
+        groups_beside = groups // groups_along
+        return (groups_beside, groups_along) if self.is_across else (groups_along, groups_beside)
 
     def part(self, dtype: str) -> dict[str, Any]:
         """The fields of a block that its tile determines."""
@@ -168,7 +171,7 @@ class VendorTile:
                 other_instructions=20 * warps,
                 shared_cycles=read / 128,
                 global_lines=0,
-                # Products run on behind a wait for the next ones.
+                # Products run on during a wait for the next ones.
                 head_cycles=0,
             )
         else:
@@ -233,13 +236,13 @@ _TILES = ((64, 64), (64, 128), (128, 64), (128, 128), (64, 256), (256, 64), (128
 _WARP_KERNELS = Kernels(_TILES, (64, 128), range(2, 7))
 _PAIRS = ((1, 1), (2, 1))
 # The largest tile is 128 × 320, with 160 accumulators in each thread of two groups.
-_ACROSS = tuple(
+_ACROSS_TILES = tuple(
     (rows, columns)
     for rows in (*range(8, 64, 8), *range(64, 257, 16))
     for columns in range(64, 385, 64)
     if rows * columns <= 128 * 320
 )
-# By library: its kernels where there are instructions of one warp alone, and from 9.0 on.
+# Kernels by library: for devices that have only instructions of one warp, and from 9.0 on.
 LIBRARIES = {
     "2023": (
         (_WARP_KERNELS,),
@@ -247,27 +250,27 @@ LIBRARIES = {
     ),
     "2026": (
         (_WARP_KERNELS,),
-        (Kernels(_ACROSS, (128,), range(2, 17), True, (*_PAIRS, (1, 2)), is_across=True),),
+        (Kernels(_ACROSS_TILES, (128,), range(2, 17), True, (*_PAIRS, (1, 2)), is_across=True),),
     ),
 }
 
 
 def tiles(shared_bytes: float, has_warpgroups: bool, library: str = "2023") -> list[VendorTile]:
     """A library's set for devices with so much shared memory in an SM."""
-    most: dict[tuple[Any, ...], VendorTile] = {}
+    by_residence: dict[tuple[Any, ...], VendorTile] = {}
     for tile in itertools.chain(*LIBRARIES[library][has_warpgroups]):
         resident = shared_bytes // (tile.shared_bytes + 1024)
         if tile.is_warpgroup:
             # Registers hold one block.
             resident = min(resident, 1)
         if resident:
-            most[dataclasses.replace(tile, stages=0), resident] = tile
-    return list(most.values())
+            by_residence[dataclasses.replace(tile, stages=0), resident] = tile
+    return list(by_residence.values())
 
 
 def launches_of(
     kernels: Sequence[VendorTile],
-    which: npt.NDArray[np.int64],
+    kernel: npt.NDArray[np.int64],
     split: npt.NDArray[np.int64],
     dtype: str,
     sizes: tuple[Array, Array, Array],
@@ -275,7 +278,7 @@ def launches_of(
     device: npt.NDArray[np.int64],
     batch: Array | float = 1.0,
 ) -> Launches:
-    """Launches of kernels (`which` says the one of each) for products of M × N × K.
+    """Launches of kernels (`kernel` says the one of each) for products of M × N × K.
 
     `batch`: how many such products a launch computes.
     """
@@ -283,7 +286,7 @@ def launches_of(
     size, _, output = TYPES[dtype]
 
     def each(values: Iterable[Any]) -> Array:
-        return np.array([float(value) for value in values])[which]
+        return np.array([float(value) for value in values])[kernel]
 
     rows, columns = each(one.rows for one in kernels), each(one.columns for one in kernels)
     step_bytes = each(one.step_bytes for one in kernels)
@@ -336,15 +339,17 @@ def tiles_of(
     stages = (part["shared_memory_bytes"] - 1024) // ((rows + columns) * step_bytes)
     is_warpgroup = part["has_peak_rate"] > 0
     fields = [rows, columns, step_bytes, stages, is_warpgroup, is_warpgroup & is_across]
-    every, which = np.unique(np.stack(fields, axis=1).astype(np.int64), axis=0, return_inverse=True)
+    every, kernel = np.unique(
+        np.stack(fields, axis=1).astype(np.int64), axis=0, return_inverse=True
+    )
     return [
-        VendorTile(y, x, step, stages, bool(group), is_across=bool(across))
-        for y, x, step, stages, group, across in every.tolist()
-    ], which.reshape(-1)
+        VendorTile(y, x, step, stages, bool(group), is_across=bool(is_across))
+        for y, x, step, stages, group, is_across in every.tolist()
+    ], kernel.reshape(-1)
 
 
 def _next_smaller(tile: int, others: Iterable[int]) -> float:
-    """The largest of the others that is smaller; 0 if there is none."""
+    """The largest of the others that is smaller, or 0."""
     return float(max((other for other in others if other < tile), default=0))
 
 
@@ -363,7 +368,7 @@ def choices_of(
     `takes_warpgroups`: whether the instructions of four warps can read the factors.
     """
     figures = devices[index]
-    # Compute capability 9.0 has the instructions of four warps: those of one reach less.
+    # Compute capability 9.0 has instructions of four warps: instructions of one warp reach less.
     has_warpgroups = takes_warpgroups and figures["warp_tensor_share"] < 1
     kernels = tiles(figures["shared_memory_per_sm_bytes"], has_warpgroups, library)
     extents = {(one.rows, one.columns) for one in kernels}
@@ -388,13 +393,13 @@ def choices_of(
         is_choice = (blocks_y < np.ceil(m / less_y)) & (blocks_x < np.ceil(n / less_x))
     is_choice = is_choice & (blocks_y >= each(one.cluster[0] for one in kernels))
     is_choice &= blocks_x >= each(one.cluster[1] for one in kernels)
-    least_bytes = _LEAST_STEPS * split * each(one.step_bytes for one in kernels)
+    min_bytes = _MIN_STEPS * split * each(one.step_bytes for one in kernels)
     is_slice = batch * blocks_y * blocks_x * split <= _SPLIT_BLOCKS * figures["sm_count"]
-    is_slice &= k * TYPES[dtype][0] >= least_bytes
-    which, slices, row = np.nonzero(is_choice & (is_slice | (split == 1)))
+    is_slice &= k * TYPES[dtype][0] >= min_bytes
+    kernel, slices, row = np.nonzero(is_choice & (is_slice | (split == 1)))
     every = launches_of(
         kernels,
-        which,
+        kernel,
         np.array(_SPLITS)[slices],
         dtype,
         (m[row], n[row], k[row]),
@@ -451,8 +456,8 @@ def _of_tensor_cores(table: Table) -> tuple[str, npt.NDArray[Any], npt.NDArray[A
 def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table, each with the launches that it may be."""
     origin, dtype, library, warnings = _of_tensor_cores(table)
-    device = devices.of(table)
-    m, n, k = (table.numbers(name, whole=True, low=1, high=MOST_EXTENT) for name in "MNK")
+    device = devices.index_rows(table)
+    m, n, k = (table.numbers(name, whole=True, low=1, high=MAX_EXTENT) for name in "MNK")
     # Tables of one framework, or one model's layers, were measured the same way.
     kind = table.text(origin) if origin == "framework" else np.full(len(table), origin)
     microseconds = read_times(table, "latency_us" if "latency_us" in table else "latency_ms")
@@ -460,8 +465,8 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
         rate = {name: f"{TYPES[name][1].partition('_')[0]}_rate" for name in TYPES}
         takes = {name: devices.figures[index][rate[name]] > 0 for name in TYPES}
         is_taken = np.array([takes[name] for name in dtype]) | (device != index)
-        what = f"a type whose peak the description of '{devices.names[index]}' states"
-        table.expect("dtype", is_taken, what)
+        expected = f"a type whose peak the description of '{devices.names[index]}' states"
+        table.expect("dtype", is_taken, expected)
     parts = []
     for index, name, set_name in sorted(set(zip(device.tolist(), dtype, library))):
         rows = np.flatnonzero((device == index) & (dtype == name) & (library == set_name))

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from ..model import Array, Launches, model
 from .rows import (
-    MOST_EXTENT,
-    MOST_TILE,
+    MAX_EXTENT,
+    MAX_TILE,
     Devices,
     MeasurementTable,
     check_prices,
@@ -65,7 +65,7 @@ class KernelName(NamedTuple):
     @property
     def is_possible(self) -> bool:
         numbers = (self.tile_m or 1, self.tile_n or 1, self.slices, self.stages)
-        return all(1 <= number <= MOST_TILE for number in numbers)
+        return all(1 <= number <= MAX_TILE for number in numbers)
 
 
 def parse_kernel_name(name: str) -> KernelName:
@@ -195,9 +195,9 @@ def launches_of(
 
 def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table; those whose kernel the model does not describe are left out."""
-    device = devices.of(table)
+    device = devices.index_rows(table)
     size = {
-        name: table.numbers(name, 1 if name == "B" else None, whole=True, low=1, high=MOST_EXTENT)
+        name: table.numbers(name, 1 if name == "B" else None, whole=True, low=1, high=MAX_EXTENT)
         for name in "BMNK"
     }
     batch, m, n, k = (size[name] for name in "BMNK")
@@ -210,19 +210,19 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     table.expect(
         "kernel",
         np.array([known[name].is_possible for name in names], bool),
-        f"a name whose tile, slices and stages are from 1 to {MOST_TILE}",
+        f"a name whose tile, slices and stages are from 1 to {MAX_TILE}",
     )
 
     def said(field: str, unknown: Any) -> Any:
         values = [getattr(known[name], field) for name in names]
         return np.array([unknown if value is None else value for value in values])
 
-    def given(column: str, default: int, most: int) -> Any:
+    def given(column: str, default: int, maximum: int) -> Any:
         """A column of whole numbers; 0 is not known."""
-        return table.numbers(column, default, whole=True, low=0, high=most)
+        return table.numbers(column, default, whole=True, low=0, high=maximum)
 
-    tile_m = _or(given("tile_m", 0, MOST_TILE), said("tile_m", 0))
-    tile_n = _or(given("tile_n", 0, MOST_TILE), said("tile_n", 0))
+    tile_m = _or(given("tile_m", 0, MAX_TILE), said("tile_m", 0))
+    tile_n = _or(given("tile_n", 0, MAX_TILE), said("tile_n", 0))
     is_known = (tile_m > 0) & (tile_n > 0) & ~said("is_tensor_core", False)
     warnings = []
     if not is_known.all():
@@ -238,13 +238,13 @@ def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     is_row_major = said("is_row_major", False)
     # Blocks of a folded grid that lie beyond the output end at once: grid_x and grid_y
     # say no more than the tiles. What grid_z has beside the batch splits K.
-    split = np.maximum(1, given("grid_z", 0, MOST_EXTENT) // batch)
-    threads = given("block_x", 0, MOST_TILE)
+    split = np.maximum(1, given("grid_z", 0, MAX_EXTENT) // batch)
+    threads = given("block_x", 0, MAX_TILE)
     for axis in "yz":
-        threads = threads * np.maximum(1, given(f"block_{axis}", 1, MOST_TILE))
+        threads = threads * np.maximum(1, given(f"block_{axis}", 1, MAX_TILE))
     if "block_x" in table:
-        what = f"at most {MOST_TILE} threads of a block"
-        table.expect("block_x", threads <= MOST_TILE, what)
+        expected = f"at most {MAX_TILE} threads of a block"
+        table.expect("block_x", threads <= MAX_TILE, expected)
     kernels = FmaKernels(
         tile_m=tile_m,
         tile_n=tile_n,

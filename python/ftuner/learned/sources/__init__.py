@@ -43,12 +43,12 @@ class File:
 
 
 ENDINGS = tuple(f".{kind}{packed}" for kind in ("csv", "jsonl") for packed in ("", ".gz", ".xz"))
-# Names of what is no table: logs of measurers, and what nobody has measured.
+# Names of files that are not tables: logs of measurers, and rows that are not measured.
 LOG, SYNTHETIC_SOURCE = "log", "synthetic"
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
-    """The files, and those of folders that may be tables (.csv, .csv.gz, .csv.xz) or logs (.jsonl, …)."""
+    """The files, and the files in folders that may be tables (.csv, .csv.gz, .csv.xz) or logs (.jsonl, …)."""
     result = []
     for path in paths:
         if not os.path.isdir(path):

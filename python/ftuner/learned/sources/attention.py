@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...latency.measurements.rows import MOST_EXTENT, read_folds, read_times
+from ...latency.measurements.rows import MAX_EXTENT, read_folds, read_times
 from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree
 from ..dataset import PROXY, Dataset
@@ -63,10 +63,10 @@ class Attention:
 
     @property
     def blocks(self) -> Numbers:
-        along: Numbers = np.where(
+        parallel: Numbers = np.where(
             self.is_decode, self.kv_heads * self.split, self.heads * self.tiles
         )
-        return along * self.batch
+        return parallel * self.batch
 
     def trees(self) -> list[list[ProgramTree]]:
         structure = (self.is_decode, self.split > 1)
@@ -111,17 +111,17 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
 
     own = rows // _WARPS
     warps = [loop("warp", _WARPS, "thread", axis, own), loop("lane", 8, "thread", axis)]
-    along = own // 16
+    fragments = own // 16
 
-    def outputs(across: int, extent: Any) -> list[dict[str, Any]]:
+    def outputs(column_axis: int, extent: Any) -> list[dict[str, Any]]:
         """Loops of the warps over rows × `extent` elements of an axis, by instructions of 16 × 8."""
         return [
             *warps,
-            loop("lane", 4, "thread", across, 2),
-            loop("instruction", along, "unrolled", axis, 16),
-            loop("instruction", ceil_div(extent, 8), "unrolled", across, 8),
+            loop("lane", 4, "thread", column_axis, 2),
+            loop("instruction", fragments, "unrolled", axis, 16),
+            loop("instruction", ceil_div(extent, 8), "unrolled", column_axis, 8),
             loop("element", 2, "vectorized", axis, 8),
-            loop("element", 2, "vectorized", across),
+            loop("element", 2, "vectorized", column_axis),
         ]
 
     def copy(name: str, outer: int, extent: Any, source: int, target: int) -> None:
@@ -203,10 +203,10 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
 
 
 def _read(table: Table, cards: Cards) -> Found:
-    device, names, figures = cards.of(table)
+    device, names, figures = cards.index_rows(table)
 
     def whole(column: str, default: int | None = None) -> Numbers:
-        return table.numbers(column, default, whole=True, low=1, high=MOST_EXTENT).astype(np.int64)
+        return table.numbers(column, default, whole=True, low=1, high=MAX_EXTENT).astype(np.int64)
 
     heads = whole("heads")
     is_encoder = "phase" not in table
@@ -246,7 +246,7 @@ def _read(table: Table, cards: Cards) -> Found:
     ]
     operator = np.array([f"attention-{name}" for name in phase[is_fit]], str)
     fold = read_folds(table, zip(heads, kv_heads, table.text("head_dim"), batch, q_len, kv_len))
-    by = table.text("kernel" if "kernel" in table else "framework", "flash_attention_2")[
+    libraries = table.text("kernel" if "kernel" in table else "framework", "flash_attention_2")[
         is_fit
     ].astype(str)
     keys = shape_keys(operator, "", *sizes)
@@ -256,7 +256,7 @@ def _read(table: Table, cards: Cards) -> Found:
         device[is_fit],
         names,
         figures,
-        key=[f"{key} {library}" for key, library in zip(keys, by.tolist())],
+        key=[f"{key} {library}" for key, library in zip(keys, libraries.tolist())],
         fold=fold[is_fit],
         operator=operator,
         source=stem(table.path),

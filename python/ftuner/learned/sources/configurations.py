@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...latency.measurements import configuration_rows
-from ...latency.measurements.rows import MOST_TILE, fold_of
+from ...latency.measurements.rows import MAX_TILE, fold_of
 from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree
 from ..dataset import Dataset, vectors
@@ -89,17 +89,17 @@ def _describe_xgemm(tree: Tree, c: dict[str, Numbers], staged_a: int, staged_b: 
     def copy(
         name: str,
         axis: int,
-        along: Numbers,
+        threads_along: Numbers,
         extent: Numbers,
         width: Numbers,
         source: int,
         target: int,
     ) -> None:
-        own, rows = extent // along, c["KWG"] * along // threads
+        own, rows = extent // threads_along, c["KWG"] * threads_along // threads
         width = np.minimum(width, own)
         with tree.nest(
-            loop("thread", threads // along, "thread", K, rows),
-            loop("thread", along, "thread", axis, own),
+            loop("thread", threads // threads_along, "thread", K, rows),
+            loop("thread", threads_along, "thread", axis, own),
             loop("slot", rows, "unrolled", K),
             loop("slot", own // width, "unrolled", axis, width),
             loop("element", width, "vectorized", axis),
@@ -147,10 +147,10 @@ _CONVOLUTION = (
 
 def _convolution(table: Table, cards: Cards) -> Found:
     """An image convolution of one channel (benchmark_hub's `convolution_milo`)."""
-    device, names, figures = cards.of(table)
+    device, names, figures = cards.index_rows(table)
     c = {
         name: table.numbers(
-            name, whole=True, low=0 if name[:4] in ("read", "use_") else 1, high=MOST_TILE
+            name, whole=True, low=0 if name[:4] in ("read", "use_") else 1, high=MAX_TILE
         ).astype(np.int64)
         for name in _CONVOLUTION
     }
@@ -190,7 +190,7 @@ def convolution_trees(c: dict[str, Numbers]) -> list[list[ProgramTree]]:
 
 
 def _describe_convolution(tree: Tree, c: dict[str, Numbers], is_staged: int) -> None:
-    by, bx, ty, tx = (
+    block_y, block_x, tile_y, tile_x = (
         c[name] for name in ("block_size_y", "block_size_x", "tile_size_y", "tile_size_x")
     )
     border = _FILTER - 1
@@ -198,29 +198,32 @@ def _describe_convolution(tree: Tree, c: dict[str, Numbers], is_staged: int) -> 
     image = tree.buffer("image", strides=[width, 1, width, 1], elements=width * width)
     weights = tree.buffer("filter", strides=[0, 0, _FILTER, 1], elements=_FILTER * _FILTER)
     output = tree.buffer("output", strides=[_IMAGE, 1, 0, 0], elements=_IMAGE * _IMAGE)
-    sums = tree.buffer("sums", "registers", strides=[tx, 1, 0, 0], elements=ty * tx)
+    sums = tree.buffer("sums", "registers", strides=[tile_x, 1, 0, 0], elements=tile_y * tile_x)
     # Loads through the read-only cache are calls of an intrinsic (`__ldg`), which Ansor counts as another function.
     from_image = {"float-other": c["read_only"]}
     read = image
-    rows, columns = by * ty + border, bx * tx + border
+    rows, columns = block_y * tile_y + border, block_x * tile_x + border
     # Padding keeps neighbours along y as many banks apart as threads along x.
-    pitch = np.where(c["use_padding"] == 1, columns + (bx - columns) % 32, columns)
+    pitch = np.where(c["use_padding"] == 1, columns + (block_x - columns) % 32, columns)
     if is_staged:
         read = tree.buffer(
-            "image tile", "shared", strides=[pitch, 1, pitch, 1], tile=[by * ty, bx * tx, _FILTER, _FILTER],
+            "image tile", "shared", strides=[pitch, 1, pitch, 1], tile=[block_y * tile_y, block_x * tile_x, _FILTER, _FILTER],
             elements=rows * pitch,
         )  # fmt: skip
-    threads = [loop("thread", by, "thread", _Y), loop("thread", bx, "thread", _X)]
-    points = [loop("tile", ty, "unrolled", _Y, by), loop("tile", tx, "unrolled", _X, bx)]
+    threads = [loop("thread", block_y, "thread", _Y), loop("thread", block_x, "thread", _X)]
+    points = [
+        loop("tile", tile_y, "unrolled", _Y, block_y),
+        loop("tile", tile_x, "unrolled", _X, block_x),
+    ]
     with tree.nest(
-        loop("y", ceil_div(_IMAGE, by * ty), "grid", _Y, by * ty),
-        loop("x", ceil_div(_IMAGE, bx * tx), "grid", _X, bx * tx),
+        loop("y", ceil_div(_IMAGE, block_y * tile_y), "grid", _Y, block_y * tile_y),
+        loop("x", ceil_div(_IMAGE, block_x * tile_x), "grid", _X, block_x * tile_x),
         *threads,
     ):
         if is_staged:
             with tree.nest(
-                loop("row", ceil_div(rows, by), "serial", _Y, by),
-                loop("column", ceil_div(columns, bx), "serial", _X, bx),
+                loop("row", ceil_div(rows, block_y), "serial", _Y, block_y),
+                loop("column", ceil_div(columns, block_x), "serial", _X, block_x),
             ):
                 tree.statement("copy image", from_image, reads=[image], writes=[read])
         with tree.nest(*points):

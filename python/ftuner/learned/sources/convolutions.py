@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...latency.measurements.rows import FLOOR_ROWS, MOST_EXTENT, read_folds, read_times
+from ...latency.measurements.rows import FLOOR_ROWS, MAX_EXTENT, read_folds, read_times
 from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree
 from ..dataset import KNOWN, PROXY, Dataset
@@ -143,7 +143,7 @@ def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
         loop("worker", ceil_div(c.tile_n, own_n), "thread", _OUT, own_n),
     ]
     points = [loop("point", own_m, "unrolled", _PIXEL), loop("point", own_n, "unrolled", _OUT)]
-    within = [loop("matrix", matrices, "unrolled", _MATRIX)] if algorithm == FUSED else []
+    matrix_loops = [loop("matrix", matrices, "unrolled", _MATRIX)] if algorithm == FUSED else []
     grid = [
         loop("m", ceil_div(m, c.tile_m), "grid", _PIXEL, c.tile_m),
         loop("n", ceil_div(n, c.tile_n), "grid", _OUT, c.tile_n),
@@ -157,22 +157,24 @@ def _describe(tree: Tree, c: Convolutions, algorithm: int) -> None:
     # Winograd's transforms, of each element of what is copied.
     turned: dict[str, float] = {"float-add": 2} if algorithm == FUSED else {}
     with tree.nest(*grid):
-        with tree.nest(*workers, *within, *points):
+        with tree.nest(*workers, *matrix_loops, *points):
             tree.statement("initialize", writes=[sums])
         with tree.nest(*steps):
             depth = np.full_like(m, _DEPTH)
-            with tree.nest(*copy_loops(_IN, _PIXEL, depth, c.tile_m, one, threads), *within):
+            with tree.nest(*copy_loops(_IN, _PIXEL, depth, c.tile_m, one, threads), *matrix_loops):
                 tree.statement("copy image", turned, reads=[lhs], writes=[lhs_tile])
-            with tree.nest(*copy_loops(_IN, _OUT, depth, c.tile_n, one, threads), *within):
+            with tree.nest(*copy_loops(_IN, _OUT, depth, c.tile_n, one, threads), *matrix_loops):
                 tree.statement("copy filter", turned, reads=[rhs], writes=[rhs_tile])
-            with tree.nest(*workers, loop("k", _DEPTH, "unrolled", _IN, 1, True), *within, *points):
+            with tree.nest(
+                *workers, loop("k", _DEPTH, "unrolled", _IN, 1, True), *matrix_loops, *points
+            ):
                 tree.statement(
                     "multiply",
                     {"float-multiply-add": 1},
                     reads=[lhs_tile, rhs_tile],
                     updates=[sums],
                 )
-        with tree.nest(*workers, *within, *points):
+        with tree.nest(*workers, *matrix_loops, *points):
             tree.statement("store", turned, reads=[sums], writes=[target])
     if algorithm == SEPARATE:
         _transform(tree, "transform output", m * n, matrices, 96.0, target, output, c)
@@ -208,12 +210,10 @@ def _tiles(kernels: npt.NDArray[Any]) -> tuple[Numbers, npt.NDArray[np.bool_]]:
 
 
 def _read(table: Table, cards: Cards) -> Found:
-    device, names, figures = cards.of(table)
+    device, names, figures = cards.index_rows(table)
 
     def whole(column: str, default: int | None = None, low: int = 1) -> Numbers:
-        return table.numbers(column, default, whole=True, low=low, high=MOST_EXTENT).astype(
-            np.int64
-        )
+        return table.numbers(column, default, whole=True, low=low, high=MAX_EXTENT).astype(np.int64)
 
     batch, channels, outputs, height = (whole(column) for column in "BCKH")
     width = whole("W") if "W" in table else height

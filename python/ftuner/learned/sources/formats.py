@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import Error
-from ...latency.measurements.rows import LEAST_TIME, MOST_TIME, Devices
+from ...latency.measurements.rows import MAX_TIME, MIN_TIME, Devices
 from ...latency.measurements.table import Table
 from ...latency.model import model
 from ..dataset import Dataset, device_figures, device_vector, vectors
@@ -47,7 +47,7 @@ def stem(path: str) -> str:
 
 
 class Cards:
-    """Devices by the names that rows give them: the compiler's, those of descriptions, and foreign ones.
+    """Devices by the names that rows give them: built-in ones, ones with descriptions, and foreign ones.
 
     A foreign device is known by the figures that predictors read alone: the compiler makes no kernels for it.
     """
@@ -77,10 +77,12 @@ class Cards:
                     known[key] = own.get(device, device)
         self.devices = Devices({**known, **mapping}, only)
 
-    def of(self, table: Table) -> tuple[npt.NDArray[np.int64], list[str], npt.NDArray[np.float32]]:
+    def index_rows(
+        self, table: Table
+    ) -> tuple[npt.NDArray[np.int64], list[str], npt.NDArray[np.float32]]:
         """The index of each row's device, and the names and figures of these."""
         if "device" not in table:
-            index = self.devices.of(table)
+            index = self.devices.index_rows(table)
             return index, self.devices.names, vectors(self.devices)
         file = os.path.basename(table.path)
         names: list[str] = []
@@ -101,8 +103,8 @@ class Cards:
                 figures.append(vector)
             return names.index(found)
 
-        what = "a built-in device, or one that --map or --device-files explain"
-        index = table.choose("device", "", known, what).astype(np.int64)
+        expected = "a built-in device, or one that --map or --device-files explain"
+        index = table.choose("device", "", known, expected).astype(np.int64)
         return (
             index,
             names,
@@ -175,5 +177,5 @@ def read_measured(
     texts = table.text(column)
     is_measured = np.asarray(texts != "", bool)
     scale = 1e3 if column.endswith("ms") else 1.0
-    low, high = LEAST_TIME / scale, MOST_TIME / scale
+    low, high = MIN_TIME / scale, MAX_TIME / scale
     return table.numbers(column, low, low=low, high=high) * scale, is_measured

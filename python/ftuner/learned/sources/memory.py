@@ -42,7 +42,7 @@ _THREADS, _VECTOR = 128, 4
 def elementwise_trees(
     operations: dict[str, float], inputs: int, elements: Numbers, size: int, times: int = 1
 ) -> list[list[ProgramTree]]:
-    """PyTorch's elementwise kernels: `times` of them, one behind the other."""
+    """PyTorch's elementwise kernels: `times` of them, one after the other."""
     blocks = ceil_div(elements, _THREADS * _VECTOR)
 
     def describe(tree: Tree, some: npt.NDArray[np.int64], key: tuple[Any, ...]) -> None:
@@ -132,7 +132,7 @@ class Pass:
         ]
 
     def operand(self, name: str, columns: Any = None) -> int:
-        """A tensor of rows × columns (those of the kernel)."""
+        """A tensor of the kernel's rows × columns."""
         columns = self.rows.cols if columns is None else columns
         return self.tree.buffer(
             name, bytes=self.rows.size, strides=[columns, 1], elements=self.rows.rows * columns
@@ -180,21 +180,24 @@ def softmax_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[ProgramT
 
     def describe(p: Pass) -> None:
         x, y = p.operand("input"), p.operand("output")
-        most, total = p.value("maximum"), p.value("sum")
+        maximum, total = p.value("maximum"), p.value("sum")
         source = x
         if p.is_held:
             source = p.held()
             p.each("load", {}, reads=[x], writes=[source])
-        p.each("reduce maximum", {"float-compare": 1}, reads=[source], updates=[most])
-        p.join("join maximum", {"float-compare": 1}, most)
+        p.each("reduce maximum", {"float-compare": 1}, reads=[source], updates=[maximum])
+        p.join("join maximum", {"float-compare": 1}, maximum)
         p.each(
-            "reduce sum", {"float-math": 1, "float-add": 2}, reads=[source, most], updates=[total]
+            "reduce sum",
+            {"float-math": 1, "float-add": 2},
+            reads=[source, maximum],
+            updates=[total],
         )
         p.join("join sum", {"float-add": 1}, total)
         p.each(
             "store",
             {"float-math": 1, "float-add": 1, "float-divide": 1},
-            reads=[source, most, total],
+            reads=[source, maximum, total],
             writes=[y],
         )
 
@@ -224,7 +227,7 @@ def rms_norm_trees(
 ) -> list[list[ProgramTree]]:
     """vLLM's RMS norm: single elements (2023) or vectors of 16 bytes; `adds`: of a sum that it stores."""
     width = 16 // size if is_new else 1
-    most = np.where(rows < 256, 1024, 256) if adds else 1024
+    max_threads = np.where(rows < 256, 1024, 256) if adds else 1024
 
     def describe(p: Pass) -> None:
         x, y, scale, squares = (
@@ -247,7 +250,7 @@ def rms_norm_trees(
         p.join("join squares", {"float-add": 1}, squares)
         p.each("store", {"float-multiply": 2}, reads=[x, scale, squares], writes=[y])
 
-    threads = 32 * ceil_div(np.minimum(ceil_div(cols, width), most), 32)
+    threads = 32 * ceil_div(np.minimum(ceil_div(cols, width), max_threads), 32)
     return MemorySamples(rows, cols, size, threads, width).trees(describe)
 
 

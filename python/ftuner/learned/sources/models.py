@@ -20,7 +20,7 @@ from .formats import Cards, Found, Source, stem
 from .products import taken_for
 
 Shape = tuple[int, ...]
-# Kinds of operators by their names in the rows; elementwise ones have names of `memory.ELEMENTWISE`.
+# Names of elementwise operators in the rows, and their names in `memory.ELEMENTWISE`.
 _ELEMENTWISE = {
     "add": "add",
     "sub": "sub",
@@ -36,6 +36,7 @@ _ELEMENTWISE = {
     "masked_fill_": "where",
     "contiguous": "copy",
 }
+# Names of operators that multiply by a weight, with the module of the model before them.
 _LINEAR = re.compile(
     r"\.(query|key|value|dense|q_proj|k_proj|v_proj|out_proj|fc1|fc2)$|^(lm_head|classifier|addmm)$"
 )
@@ -67,28 +68,32 @@ def _shapes(table: Table, row: int) -> tuple[list[Shape], Shape]:
 
 
 def _kind(op: str) -> str:
+    """Returns the kind of an operator by its name in the rows, or "" if no program is made of it."""
+    # `activation_fn` names a module, not its function: the program made of it is GELU.
     if op in _ELEMENTWISE or op.endswith(".activation_fn"):
         return "elementwise"
     if _LINEAR.search(op):
         return "linear"
     if op in ("matmul", "bmm"):
         return "bmm"
-    return "layernorm" if _NORM.search(op) else "softmax" if op == "softmax" else ""
+    if _NORM.search(op):
+        return "layernorm"
+    return "softmax" if op == "softmax" else ""
 
 
 def _read(table: Table, cards: Cards) -> Found:
-    device = cards.devices.of(table)
+    device = cards.devices.index_rows(table)
     op = table.text("op").astype(str)
     microseconds = read_times(table, "latency_us")
     kinds = np.array([_kind(name) for name in op.tolist()], str)
     is_whole = op == "end_to_end"
-    least = np.array(
+    fastest = np.array(
         [
             microseconds[(device == index) & (kinds != "")].min(initial=np.inf)
             for index in range(len(cards.devices.names))
         ]
     )
-    is_fit = microseconds >= 2 * least[device]
+    is_fit = microseconds >= 2 * fastest[device]
     kept = np.flatnonzero((kinds != "") & is_fit)
     shapes = {int(row): _shapes(table, int(row)) for row in kept}
     trees: dict[int, list[ProgramTree]] = {}
@@ -124,7 +129,7 @@ def _read(table: Table, cards: Cards) -> Found:
             predicted_as = "layernorm"
         else:
             operations = memory.ELEMENTWISE[_ELEMENTWISE.get(op[row], "gelu")]
-            # A number or a vector that all elements share is no tensor to read.
+            # A number or a vector that all elements share is not a tensor to read.
             large = sum(np.prod(shape) * 2 > np.prod(output) for shape in inputs)
             (trees[row],) = memory.elementwise_trees(
                 operations, max(int(large), 1), extents[0] * extents[1], 4
@@ -199,7 +204,7 @@ def _product(kind: str, inputs: list[Shape], output: Shape) -> tuple[int, int, i
 
 
 def _whole(table: Table, cards: Cards) -> Found:
-    """Times of a whole encoder, which are no program's."""
+    """Times of a whole encoder, which do not belong to one program."""
     empty: npt.NDArray[Any] = np.empty(0)
     data = Dataset.make(
         [], empty, np.empty(0, np.int64), [], np.empty((0, 14), np.float32), key=[], fold=np.empty(0, np.int64),

@@ -14,7 +14,7 @@ from ...latency import vendor
 from ...latency.fit import fit_timing
 from ...latency.measurements import token_rows, vendor_rows
 from ...latency.measurements.rows import (
-    MOST_EXTENT,
+    MAX_EXTENT,
     MeasurementTable,
     read_folds,
     read_times,
@@ -89,7 +89,7 @@ def fma_products(
     def whole(values: Any) -> Numbers:
         return np.asarray(values).astype(np.int64)
 
-    def along(first: Any, second: Any) -> tuple[Numbers, Numbers]:
+    def oriented(first: Any, second: Any) -> tuple[Numbers, Numbers]:
         """Along M and N: a name's first extent lies along N in column-major kernels."""
         is_row_major = np.asarray(kernels.is_row_major, bool)
         return whole(np.where(is_row_major, first, second)), whole(
@@ -97,8 +97,8 @@ def fma_products(
         )
 
     batch, m, n, k = sizes
-    tile_m, tile_n = along(kernels.tile_m, kernels.tile_n)
-    own_m, own_n = along(*kernels.thread_tile)
+    tile_m, tile_n = oriented(kernels.tile_m, kernels.tile_n)
+    own_m, own_n = oriented(*kernels.thread_tile)
     return Products(
         batch=batch,
         m=m,
@@ -189,10 +189,10 @@ def tensor_kernels(
     """Kernels of launches that `token_rows` describes: `batch` of M × N × K each. `is_new`: of the library of 2026."""
     batch = np.ones(len(launches), np.int64) if batch is None else batch
     size, _, output = token_rows.TYPES[dtype]
-    tiles, which = token_rows.tiles_of(launches, dtype, is_new)
+    tiles, kernel = token_rows.tiles_of(launches, dtype, is_new)
 
     def each(values: Iterable[int]) -> Numbers:
-        return np.array([*values], np.int64)[which]
+        return np.array([*values], np.int64)[kernel]
 
     warps = [one.groups_along if one.is_warpgroup else one.warps_along for one in tiles]
     problems = launches.grids[:, model().grid_fields.index("problems")].astype(np.int64)
@@ -203,8 +203,8 @@ def tensor_kernels(
         k=sizes[2].astype(np.int64),
         tile_m=each(one.rows for one in tiles),
         tile_n=each(one.columns for one in tiles),
-        warps_m=each(along for along, _ in warps),
-        warps_n=each(along for _, along in warps),
+        warps_m=each(row_warps for row_warps, _ in warps),
+        warps_n=each(column_warps for _, column_warps in warps),
         depth=each(one.step_bytes // size for one in tiles),
         stages=each(one.stages for one in tiles),
         split=np.maximum(problems // batch, 1),
@@ -256,9 +256,9 @@ def taken_for(
 
 def _deepbench(table: Table, cards: Cards) -> Found:
     """Products by cuBLAS without the names of kernels, column-major: C[M, N] = op(A)[M, K] · op(B)[K, N]."""
-    device = cards.devices.of(table)
+    device = cards.devices.index_rows(table)
     m, n, k = (
-        table.numbers(name, whole=True, low=1, high=MOST_EXTENT).astype(np.int64) for name in "MNK"
+        table.numbers(name, whole=True, low=1, high=MAX_EXTENT).astype(np.int64) for name in "MNK"
     )
     known = {name: name for name in ("f32", "f16", "f16-store")}
     dtype = table.choose("dtype", "", known.get, "f32, f16 or f16-store").astype(str)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...errors import Error
 from ...latency.measurements.ftuner_rows import COLUMNS
-from ...latency.measurements.rows import LEAST_TIME, MOST_EXTENT, MOST_TIME, fold_of
+from ...latency.measurements.rows import MAX_EXTENT, MAX_TIME, MIN_TIME, fold_of
 from ...latency.measurements.table import Table
 from ...latency.model import Launches, ProgramTree, model
 from ..dataset import (
@@ -76,19 +76,19 @@ def _product(workload: str) -> tuple[str, bool, bool, bool] | None:
     return factors["lhs"][0], transposed[0], transposed[1], is_plain
 
 
-def _whole(value: Any, what: str, low: int = 0, high: int = MOST_EXTENT) -> int:
+def _whole(value: Any, noun: str, low: int = 0, high: int = MAX_EXTENT) -> int:
     """A number of a line. Raises ValueError for others."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError(
-            f"expected a whole number from {low} to {high} as {what}, but got {value!r}"
+            f"expected a whole number from {low} to {high} as {noun}, but got {value!r}"
         )
     return value
 
 
-def _of_type(line: Mapping[str, Any], name: str, kind: type, what: str) -> Any:
+def _of_type(line: Mapping[str, Any], name: str, kind: type, noun: str) -> Any:
     """A field of a line. Raises ValueError for one of another type, and KeyError without it."""
     if not isinstance(line[name], kind):
-        raise ValueError(f"expected {what} as '{name}', but got {line[name]!r}")
+        raise ValueError(f"expected {noun} as '{name}', but got {line[name]!r}")
     return line[name]
 
 
@@ -141,7 +141,7 @@ def _record(
 
 
 def read_log(path: str, cards: Cards) -> Found:
-    """The products of a log that were timed. Of lines of the same kernel and shape the last one counts."""
+    """The timed products of a log. The last line of each kernel and shape counts."""
     lines = _lines(path)
     left_out = {"no time": 0, "no product of one pair of factors": 0, "timed again later": 0}
     found: dict[Any, tuple[int, str, str, str, dict[str, int], float, str, str]] = {}
@@ -159,7 +159,7 @@ def read_log(path: str, cards: Cards) -> Found:
             is_number = isinstance(microseconds, (int, float)) and not isinstance(
                 microseconds, bool
             )
-            if not is_number or not LEAST_TIME <= microseconds <= MOST_TIME:
+            if not is_number or not MIN_TIME <= microseconds <= MAX_TIME:
                 raise ValueError(f"expected a time as 'microseconds', but got {microseconds!r}")
             product = _product(_of_type(line, "workload", str, "a text"))
             if product is None:
@@ -182,8 +182,8 @@ def read_log(path: str, cards: Cards) -> Found:
             # A run that is killed leaves a last line that was cut off.
             if number == len(lines) and isinstance(error, json.JSONDecodeError):
                 continue
-            what = f"the field {error} is missing" if isinstance(error, KeyError) else error
-            raise Error(f"{path}:{number}: {what}") from error
+            reason = f"the field {error} is missing" if isinstance(error, KeyError) else error
+            raise Error(f"{path}:{number}: {reason}") from error
     rows = list(found.values())
     if not rows:
         raise Error(f"{path}: expected products that were timed, but there are none")
@@ -265,7 +265,7 @@ _PROBLEM = (
     "batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type", "combine_axis", "second_block", "first_count",
     "second_count",
 )  # fmt: skip
-# A path of which so many draws in a row are no programs has none on the device.
+# A path has no programs on the device if so many draws in a row are not programs.
 _TRIES = 200
 
 

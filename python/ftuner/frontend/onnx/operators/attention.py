@@ -25,10 +25,10 @@ def attention(e: Emitter, n: Node) -> list[Value]:
     is_flat = query.rank == 3
     query = _heads(e, n, query, "q_num_heads")
     key, value = _heads(e, n, key, "kv_num_heads"), _heads(e, n, value, "kv_num_heads")
-    past: Size = 0
+    past_length: Size = 0
     past_key, past_value = n.input(4), n.input(5)
     if past_key is not None and past_value is not None:
-        past = past_key.dims[2]
+        past_length = past_key.dims[2]
         key, value = e.concat([past_key, key], 2), e.concat([past_value, value], 2)
     e.check_equal(key.dims[0], query.dims[0], "expected as many keys as queries in a batch")
     e.check_equal(key.dims[3], query.dims[3], "expected keys of as many channels as queries")
@@ -47,7 +47,7 @@ def attention(e: Emitter, n: Node) -> list[Value]:
             return b.mul(b.unary("tanh", b.div(a, limit)), limit)
 
         capped = scores = e.pointwise(scores.kind, [scores], cap)
-    scores, may_be_empty = _masked(e, n, scores, past)
+    scores, may_be_empty = _masked(e, n, scores, past_length)
     weights = _softmax(e, n, scores, may_be_empty)
     rows = e.reshape(weights, [*_of_groups(weights, key, group), weights.dims[3]])
     found: Value = e.call("MatMul", rows, value)
@@ -93,11 +93,11 @@ def _scores(e: Emitter, n: Node, query: Value, key: Value, group: Size) -> Value
     return e.reshape(scores, [query.dims[0], query.dims[1], query.dims[2], key.dims[2]])
 
 
-def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool]:
-    """The scores with masks, and whether a row may have no key left.
+def _masked(e: Emitter, n: Node, scores: Value, past_length: Size) -> tuple[Value, bool]:
+    """Returns the masked scores, and whether a row may be left without a key.
 
     A query attends keys from `left_window_size` before its own place to `right_window_size` after it; a negative
-    size is no bound.
+    size is not a bound.
     """
     mask, lengths = n.input(3), n.input(6)
     is_causal = bool(n.attr("is_causal", 0))
@@ -112,7 +112,7 @@ def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool
         operands.append(e.reshape(lengths, [lengths.dims[0], 1, 1, 1]))
     if len(operands) == 1 and left < 0 and right < 0:
         return scores, False
-    for size in (steps, past):
+    for size in (steps, past_length):
         e.index(size)
     given = mask
 
@@ -127,7 +127,7 @@ def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool
             else:
                 a = b.add(a, b.cast(found, a.kind))
         place = b.index(3)
-        offset = b.size(past)
+        offset = b.size(past_length)
         if lengths is not None:
             length = b.cast(rest.pop(0), INDEX)
             allowed = b.bit_and(allowed, b.compare("lt", place, length))

@@ -33,9 +33,9 @@ def convolve(
     batch, channels = x.dims[:2]
     filters, depth = w.dims[:2]
     part = channels if groups == 1 else arithmetic.floordiv(channels, groups)
-    what = "expected as many channels as the weights have"
+    clause = "expected as many channels as the weights have"
     e.check_equal(
-        depth * groups, channels, what + (f" in its {groups} groups" if groups > 1 else "")
+        depth * groups, channels, clause + (f" in its {groups} groups" if groups > 1 else "")
     )
     rank = len(windows.kernel)
     each = filters if groups == 1 else arithmetic.floordiv(filters, groups)

@@ -16,7 +16,7 @@ from ..values import INDEX, Value
 from .shapes import axes_of, axis_of, operands
 
 I64 = TensorProto.INT64
-#: From here on an end is that of the axis.
+#: An end from this number on means the end of the axis.
 _FAR = 2**31 - 2
 
 
@@ -175,8 +175,8 @@ def split(e: Emitter, n: Node) -> list[Value]:
         part = arithmetic.ceildiv(size, count)
         if n.version < 18:
             part = arithmetic.floordiv(size, count)
-            what = f"expected a size of dimension {axis} that is a multiple of its {count} parts"
-            e.check_equal(part * count, size, what)
+            clause = f"expected a size of dimension {axis} that is a multiple of its {count} parts"
+            e.check_equal(part * count, size, clause)
         given = [part] * (count - 1) + [size - part * (count - 1)]
         if n.version >= 18 and not isinstance(size, int):
             given = [
@@ -326,8 +326,8 @@ def depth_to_space(e: Emitter, n: Node) -> Value:
     block = n.attr("blocksize")
     batch, channels, height, width = x.dims
     part = arithmetic.floordiv(channels, block * block)
-    what = f"expected a number of channels that is a multiple of {block * block}"
-    e.check_equal(part * block * block, channels, what)
+    clause = f"expected a number of channels that is a multiple of {block * block}"
+    e.check_equal(part * block * block, channels, clause)
     if n.attr("mode", "DCR") == "CRD":
         wide = e.reshape(x, [batch, part, block, block, height, width])
         moved = e.transpose(wide, [0, 1, 4, 2, 5, 3])
@@ -376,7 +376,7 @@ def one_hot(e: Emitter, n: Node) -> Value:
     axis = n.attr("axis", -1) % rank
     dims = [*indices.dims[:axis], depth, *indices.dims[axis:]]
     access = [dim if dim < axis else dim + 1 for dim in range(indices.rank)]
-    off, on = (e.slice(values, [place], [1]) for place in (0, 1))
+    off_value, on_value = (e.slice(values, [place], [1]) for place in (0, 1))
     e.index(depth)
 
     def body(b: Body, place: Scalar, low: Scalar, high: Scalar) -> Scalar:
@@ -386,7 +386,7 @@ def one_hot(e: Emitter, n: Node) -> Value:
     e.use(indices)
     (result,) = e.generic(
         dims,
-        [(indices, access), (off, [None]), (on, [None])],
+        [(indices, access), (off_value, [None]), (on_value, [None])],
         [(values.kind, range(rank), None)],
         body,
     )

@@ -73,14 +73,15 @@ def parameter_of(e: Emitter, n: Node, index: int) -> Value | None:
     if value is None:
         return None
     first = x.rank - value.rank
-    what = f"expected input {index} to have"
+    clause = f"expected input {index} to have"
     if first < 0:
         raise n.refuse(
-            f"{what} at most {x.rank} dimensions, but got {value.rank}", "give it operands that fit"
+            f"{clause} at most {x.rank} dimensions, but got {value.rank}",
+            "give it operands that fit",
         )
     for dim, size in enumerate(value.dims):
         if size != 1:
-            whole = f"{what} as many elements in dimension {dim} as input 0 has in dimension {first + dim}"
+            whole = f"{clause} as many elements in dimension {dim} as input 0 has in dimension {first + dim}"
             e.check_equal(size, x.dims[first + dim], whole)
     own = [1 if size == 1 else x.dims[first + dim] for dim, size in enumerate(value.dims)]
     return e.retype(value, own)
@@ -148,8 +149,8 @@ def group_normalization(e: Emitter, n: Node) -> Value:
     kind = F32 if n.version >= 21 and n.attr("stash_type", 1) == 1 else sums_kind(x.kind)
     batch, channels, *sides = x.dims
     part = channels // groups
-    what = f"expected a number of channels that is a multiple of its {groups} groups"
-    e.check_equal(part * groups, channels, what)
+    clause = f"expected a number of channels that is a multiple of its {groups} groups"
+    e.check_equal(part * groups, channels, clause)
     grouped = e.cast(x, kind)
     # Groups of one channel are the channels.
     if part != 1:

@@ -364,13 +364,13 @@ def power(e: Emitter, n: Node) -> Value:
             return e.pointwise(
                 kind, [base], of_widened(short), e.broadcast_dims([base.dims, exponent.dims])
             )
-    between = TensorProto.DOUBLE if kind == TensorProto.DOUBLE or kind not in FLOATS else F32
+    wide_kind = TensorProto.DOUBLE if kind == TensorProto.DOUBLE or kind not in FLOATS else F32
 
     def body(b: Body, x: Scalar, y: Scalar) -> Scalar:
         if kind not in FLOATS and y.kind not in FLOATS:
             return b.cast(_integer_power(b, x, y), kind)
-        wide = b.cast(x, between)
-        return b.cast(b.pow(wide, b.cast(y, between)), kind)
+        wide = b.cast(x, wide_kind)
+        return b.cast(b.pow(wide, b.cast(y, wide_kind)), kind)
 
     return e.pointwise(kind, [base, exponent], body)
 

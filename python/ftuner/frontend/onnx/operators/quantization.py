@@ -65,7 +65,7 @@ def quantize(e: Emitter, n: Node) -> Value:
         values.append(_of_axis(e, n, point, x))
 
     def body(b: Body, a: Scalar, s: Scalar, *p: Scalar) -> Scalar:
-        # From set 23 on the quotient has the precision of the scale, unless the node specifies another one.
+        # The quotient has the precision of the scale from set 23 on, unless the node specifies another one.
         precision = (n.attr("precision", 0) or s.kind) if n.version >= 23 else F32
         quotient = b.cast(b.div(b.cast(a, F32), b.cast(s, F32)), precision)
         rounded = b.unary("roundeven", b.cast(quotient, F32))

@@ -212,9 +212,9 @@ def _scaled(size: Size, scale: float, box: tuple[float, float]) -> Size:
     # Most scales are small fractions, or the nearest number of f32 to one.
     ratio = Fraction(scale * (box[1] - box[0]))
     if ratio.denominator > 64:
-        near = ratio.limit_denominator(64)
-        if abs(near - ratio) < Fraction(1, 10**6):
-            ratio = near
+        nearest = ratio.limit_denominator(64)
+        if abs(nearest - ratio) < Fraction(1, 10**6):
+            ratio = nearest
     return arithmetic.floordiv(size * ratio.numerator, ratio.denominator)
 
 
@@ -273,7 +273,7 @@ def _is_inside(b: Body, axis: _Axis, place: Scalar) -> Scalar:
     return b.bit_and(b.compare("ge", place, b.const(0, F32)), b.compare("le", place, last))
 
 
-def _within(b: Body, axis: _Axis, place: Scalar) -> Scalar:
+def _clamped_index(b: Body, axis: _Axis, place: Scalar) -> Scalar:
     """A place of f32, a whole number, as an index inside of the operand."""
     index = b.cast(place, INDEX)
     last = b.sub(b.size(axis.before), b.const(1, INDEX))
@@ -294,7 +294,7 @@ def _rounded(b: Body, axis: _Axis, place: Scalar, rounding: str) -> Scalar:
         whole = b.unary("floor", b.add(place, half))
     else:
         whole = b.unary("ceil", b.sub(place, half))
-    return _within(b, axis, whole)
+    return _clamped_index(b, axis, whole)
 
 
 def _interpolated(e: Emitter, x: Value, dims: Sequence[Size], sampling: _Sampling) -> Value:
@@ -340,8 +340,8 @@ def _linear(b: Body, axis: _Axis, place: Scalar) -> list[tuple[Scalar, Scalar]]:
     low = b.unary("floor", place)
     weight = b.sub(place, low)
     return [
-        (_within(b, axis, low), b.sub(one, weight)),
-        (_within(b, axis, b.add(low, one)), weight),
+        (_clamped_index(b, axis, low), b.sub(one, weight)),
+        (_clamped_index(b, axis, b.add(low, one)), weight),
     ]
 
 
@@ -361,13 +361,13 @@ def _cubic(b: Body, axis: _Axis, place: Scalar, sampling: _Sampling) -> list[tup
     low = b.unary("floor", place)
     t = b.sub(place, low)
     rest = b.sub(number(1), t)
-    far = (a, -5 * a, 8 * a, -4 * a)
-    near = (a + 2, -(a + 3), 0.0, 1.0)
+    outer = (a, -5 * a, 8 * a, -4 * a)
+    inner = (a + 2, -(a + 3), 0.0, 1.0)
     weights = [
-        polynomial(b.add(t, number(1)), *far),
-        polynomial(t, *near),
-        polynomial(rest, *near),
-        polynomial(b.add(rest, number(1)), *far),
+        polynomial(b.add(t, number(1)), *outer),
+        polynomial(t, *inner),
+        polynomial(rest, *inner),
+        polynomial(b.add(rest, number(1)), *outer),
     ]
     places = [b.add(low, number(offset)) for offset in (-1, 0, 1, 2)]
     if sampling.excludes:
@@ -376,7 +376,7 @@ def _cubic(b: Body, axis: _Axis, place: Scalar, sampling: _Sampling) -> list[tup
         for weight in weights[1:]:
             total = b.add(total, weight)
         weights = [b.div(weight, total) for weight in weights]
-    return [(_within(b, axis, p), w) for p, w in zip(places, weights)]
+    return [(_clamped_index(b, axis, p), w) for p, w in zip(places, weights)]
 
 
 def _filtered(e: Emitter, x: Value, dims: Sequence[Size], sampling: _Sampling) -> Value:
@@ -454,7 +454,7 @@ def _tap(
     weight = b.select(b.compare("lt", at, end), weight, zero)
     if sampling.excludes:
         weight = b.select(_is_inside(b, axis, at), weight, zero)
-    return _within(b, axis, at), weight
+    return _clamped_index(b, axis, at), weight
 
 
 def _cubic_weight(b: Body, t: Scalar, a: float) -> Scalar:
@@ -466,9 +466,9 @@ def _cubic_weight(b: Body, t: Scalar, a: float) -> Scalar:
             total = b.add(b.mul(total, t), b.const(factor, F32))
         return total
 
-    near, far = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
-    far = b.select(b.compare("lt", t, b.const(2, F32)), far, b.const(0, F32))
-    return b.select(b.compare("lt", t, b.const(1, F32)), near, far)
+    inner, outer = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
+    outer = b.select(b.compare("lt", t, b.const(2, F32)), outer, b.const(0, F32))
+    return b.select(b.compare("lt", t, b.const(1, F32)), inner, outer)
 
 
 __all__: list[Any] = ["resize"]

@@ -80,8 +80,8 @@ def windows_of(n: Node, sides: list[Size], kernel: list[int]) -> Windows:
         if n.attr("ceil_mode", 0):
             count = arithmetic.ceildiv(room, stride) + 1
             # A window that begins after the operand does not count.
-            most = arithmetic.ceildiv(size + low[dim], stride)
-            count = arithmetic.minimum(count, most)
+            max_count = arithmetic.ceildiv(size + low[dim], stride)
+            count = arithmetic.minimum(count, max_count)
         else:
             count = arithmetic.floordiv(room, stride) + 1
         counts.append(arithmetic.maximum(count, 0))

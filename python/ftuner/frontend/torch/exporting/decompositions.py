@@ -226,7 +226,7 @@ def _native_group_norm(
     num_groups: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The norm, with the mean and 1 / deviation of each group; those of no elements are NaN."""
+    """The norm, with the mean and 1 / deviation of each group; groups without elements have NaN."""
     grouped = x.reshape(batch, num_groups, channels // num_groups * size)
     y, mean, scale = _normalized(grouped, [2], eps)
     y = _affine(y.view(x.shape), weight, bias).to(x.dtype)
@@ -305,20 +305,20 @@ def attention(
     scores = torch.matmul(query, key.transpose(-2, -1)) * _attention_scale(query, scale)
     # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
     # in a row of nothing else.
-    least = torch.finfo(scores.dtype).min
+    lowest = torch.finfo(scores.dtype).min
     has_keys = None
     if is_causal:
         rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
         counts = torch.arange(key.shape[-2], device=query.device) <= rows
-        scores = torch.where(counts, scores, least)
+        scores = torch.where(counts, scores, lowest)
     elif attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = torch.where(attn_mask, scores, least)
+        scores = torch.where(attn_mask, scores, lowest)
         has_keys = attn_mask.any(-1, keepdim=True)
     elif attn_mask is not None:
-        scores = torch.clamp(scores + attn_mask, min=least)
+        scores = torch.clamp(scores + attn_mask, min=lowest)
         has_keys = (attn_mask != -math.inf).any(-1, keepdim=True)
     result = torch.matmul(torch.softmax(scores, -1), value)
-    # Of the result, not of the weights: IREE does not compile for CUDA a softmax that ends in it.
+    # Select in the result, not in the weights: IREE does not compile for CUDA a softmax that ends in a select.
     return result if has_keys is None else torch.where(has_keys, result, 0.0)
 
 
@@ -333,7 +333,7 @@ def _convolution(
 ) -> Any:
     """A product of the weights with the windows of x, which are copied unless they are points.
 
-    NotImplemented for what stays. Grouped convolutions do: those of many groups are hardly products.
+    Returns NotImplemented for convolutions that stay. Grouped ones do: many groups are hardly products.
     """
     if groups != 1 or x.dim() not in (3, 4):
         return NotImplemented
@@ -345,7 +345,7 @@ def _convolution(
     )
     if any(padding):
         x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
-    # Where the window of each result begins, and where its elements are from there.
+    # Places where the windows of the results begin, and places of a window's elements from there.
     starts, offsets = [], []
     for size, k, s, d in zip(x.shape[2:], weight.shape[2:], stride, dilation):
         starts.append(torch.arange((size - d * (k - 1) - 1) // s + 1, device=x.device) * s)

@@ -65,7 +65,7 @@ class ExportedModel:
         Those in tuples, lists and dicts are arguments of their own, and results that are nested
         are one tuple. The function's `report` says which operators became fallback kernels.
 
-        Options are those of `ftuner.compile`.
+        Options are the same as for `ftuner.compile`.
         """
         try:
             module = ftuner.compile(self.text, **options)
@@ -117,7 +117,7 @@ def export(
             is unknown, or the dynamic shapes are of arguments that the model does not take.
         ftuner.Error: a file is not a program.
         ftuner.CompileError: torch-mlir does not lower an operator of the model, or the model
-            returns something that is no tensor.
+            returns a value that is not a tensor.
     """
     for option, value, known in (
         ("convolutions", convolutions, ("products", "direct")),
@@ -304,7 +304,7 @@ def _argument_shapes(
                 shape.append(extent)
                 continue
             symbol = symbol_names.symbol_of(source.dims.get(extent, str(extent)))
-            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, source.least))
+            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, source.min_sizes))
             shape.append(symbol)
         shapes.append(shape)
     return symbols, shapes

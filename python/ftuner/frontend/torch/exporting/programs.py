@@ -53,7 +53,7 @@ class Program:
     state: dict[str, torch.Tensor]
     names: list[str]
     dims: dict[lay.Extent, str]
-    least: dict[lay.Extent, int]
+    min_sizes: dict[lay.Extent, int]
 
     @property
     def environment(self) -> ShapeEnv | None:
@@ -182,8 +182,8 @@ def program_of(
     names = _names_of_leaves([*_parameter_names(signature, bound)], values)
     program = _export(model, positional, named, flat, names)
     state = dict([*model.named_parameters(), *model.named_buffers()])
-    dims, least = _declared(program, values, flat)
-    return Program(program, model, state, names, dims, least)
+    dims, min_sizes = _declared(program, values, flat)
+    return Program(program, model, state, names, dims, min_sizes)
 
 
 def _export(
@@ -260,7 +260,7 @@ def _taken(
         if spec.kind == InputKind.USER_INPUT
     ]
     dims = _known_names(program)
-    least: dict[lay.Extent, int] = {}
+    min_sizes: dict[lay.Extent, int] = {}
     if dynamic_shapes is not None:
         examples = (args, kwargs) if args is not None else program.example_inputs
         if not examples:
@@ -269,9 +269,9 @@ def _taken(
         bound = signature.bind(*(examples[0] or ()), **(examples[1] or {}))
         flat = _flat_specs(signature, bound, dynamic_shapes)
         values = [*bound.args, *bound.kwargs.values()]
-        declared, least = _declared(program, values, flat)
+        declared, min_sizes = _declared(program, values, flat)
         dims |= declared
-    return Program(program, None, state, names, dims, least)
+    return Program(program, None, state, names, dims, min_sizes)
 
 
 def _parameter_names(signature: inspect.Signature, bound: inspect.BoundArguments) -> Iterator[str]:
@@ -381,9 +381,9 @@ def _declared(
 ) -> tuple[dict[lay.Extent, str], dict[lay.Extent, int]]:
     """The names of sizes and the least sizes that `dynamic_shapes` declares."""
     names: dict[lay.Extent, str] = {}
-    least: dict[lay.Extent, int] = {}
+    min_sizes: dict[lay.Extent, int] = {}
     if flat is None:
-        return names, least
+        return names, min_sizes
     leaves = [leaf for value, spec in zip(values, flat) for leaf in _specs(value, spec)]
     for number, (value, spec) in enumerate(zip(_user_values(program), leaves)):
         if not isinstance(value, torch.Tensor):
@@ -403,8 +403,8 @@ def _declared(
                 names.setdefault(next(iter(extent.free_symbols)), root.__name__)
             if isinstance(extent, sympy.Symbol):
                 # A Dim without a least size has 0, which says nothing.
-                least.setdefault(extent, max(wanted.min, 1))
-    return names, least
+                min_sizes.setdefault(extent, max(wanted.min, 1))
+    return names, min_sizes
 
 
 def _specs(value: Any, spec: Any) -> Iterator[Any]:

@@ -68,7 +68,7 @@ def _is_complex(node: fx.Node) -> bool:
 
 
 def _refusal(node: fx.Node) -> str | None:
-    """The sentence for an operator that is known to have no lowering."""
+    """The sentence for an operator that is known not to be lowered."""
     name, place = name_of(node), place_of(node)
     tags = getattr(node.target, "tags", ())
     if _is_complex(node):
@@ -100,7 +100,7 @@ def _has_no_mask(node: fx.Node) -> bool:
 
 
 def check_operators(program: ExportedProgram) -> None:
-    """Refuses a program with operators that have no lowering: all of them at once, a line for each."""
+    """Refuses a program with operators that FTuner cannot lower: all of them at once, a line for each."""
     lines: dict[str, None] = {}
     for node in _operators(program):
         words = _refusal(node)

@@ -220,7 +220,7 @@ class _Checks:
 
 
 def _excess(expression: Any) -> Any:
-    """An integer that is positive where a condition on sizes does not hold, for there is no "or" of sizes."""
+    """An integer that is positive if a condition on sizes does not hold, since sizes lack an "or"."""
     if isinstance(expression, sympy.Or):
         return sympy.Min(*map(_excess, expression.args))
     if isinstance(expression, sympy.And):
@@ -240,7 +240,7 @@ def _excess(expression: Any) -> Any:
 
 
 def _tells_from_one(expression: Any) -> bool:
-    """Returns whether an assumption says only that a size is not 0, or not 1; a remainder is no size."""
+    """Returns whether an assumption says only that a size is not 0, or not 1; a remainder is not a size."""
     if expression.has(functions.Mod, functions.PythonMod):
         return False
     if isinstance(expression, sympy.Ne):

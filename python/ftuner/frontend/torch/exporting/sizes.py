@@ -101,7 +101,7 @@ class NotSupported(Exception):
 def lower_sizes(program: ExportedProgram) -> None:
     """Replaces the formulas of sizes of a program.
 
-    Raises `ftuner.CompileError` for a formula that a result needs and that has no lowering.
+    Raises `ftuner.CompileError` for a formula that a result needs and that FTuner cannot lower.
     """
     formulas = Formulas(program.graph)
     for node in list(program.graph.nodes):
@@ -403,7 +403,7 @@ class Formulas:
         return self.call(operator.sub, nearest, self.times(is_half, is_odd))
 
     def take_numbers(self, node: fx.Node) -> None:
-        """Makes numbers of sizes that stand in the place of tensors operands of their own kind."""
+        """Turns sizes that take the place of tensors into numbers of the operands' kind."""
         schema = getattr(node.target, "_schema", None)
         if schema is None:
             return

@@ -198,7 +198,7 @@ class Layout:
     def through_reshape(
         self, shape: Sequence[Extent], dims: Dims, target: Sequence[Extent]
     ) -> Dims | None:
-        """The loops of a tensor of extents ``shape`` when it has those of ``target``."""
+        """The loops of a tensor with extents ``shape`` and loops ``dims`` after a reshape to ``target``."""
         groups = reassociate(shape, target)
         if groups is None:
             return None
@@ -233,7 +233,7 @@ def permutation_of(node: fx.Node) -> list[int]:
 
 
 def step_back(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
-    """The loops of what a view reads, from those of its result."""
+    """The loops of a view's operand, from the loops of its result."""
     source = operand_of(node)
     if node.target in PERMUTATIONS:
         result: list[tuple[Loop, ...]] = [()] * len(dims)
@@ -254,7 +254,7 @@ def step_back(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
 
 
 def step_forward(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
-    """The loops of a view's result, from those of what it reads."""
+    """The loops of a view's result, from the loops of its operand."""
     source = operand_of(node)
     if node.target in PERMUTATIONS:
         return tuple(dims[origin] for origin in permutation_of(node))

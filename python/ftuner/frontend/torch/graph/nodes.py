@@ -37,7 +37,7 @@ _RECURRENT = (
 #: Products that stay with PyTorch, and the reasons.
 OTHER_PRODUCTS = {
     **dict.fromkeys(
-        # Those of supported types have become products of matrices (vectors.py).
+        # Vector products of supported types have become products of matrices (vectors.py).
         ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot"),
         _OTHER_TYPES,
     ),

@@ -1,1 +1,1 @@
-"""Hosts, who run what FTuner does not take: PyTorch's operators one by one, Inductor, and packages."""
+"""Hosts, which run the operators that FTuner does not take: PyTorch one by one, Inductor, packages."""

@@ -41,9 +41,9 @@ def aoti_compile_and_package(
             Inductor's own choice.
         inductor_configs: of Inductor, as for PyTorch's function. A pass in
             ``post_grad_custom_pre_pass`` comes before FTuner's.
-        options: those of the backend without ``host``, ``mode``, ``histogram`` and ``rows``
+        options: options of the backend, except ``host``, ``mode``, ``histogram`` and ``rows``
             (`ftuner.torch.Options`): reductions of rows stay with Inductor. With ``take="faster"``, the default, a product is FTuner's or
-            PyTorch's at all sizes, whoever is predicted to be faster on average.
+            PyTorch's at all sizes: the side whose predicted times have the smaller mean computes it.
 
     Returns:
         The package's path, or the file.

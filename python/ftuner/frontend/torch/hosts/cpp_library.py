@@ -55,7 +55,7 @@ def build_library(output: str | os.PathLike[str] | None = None, cache: bool | No
         *("-I", str(headers), "-I", str(native_libraries.HEADERS)),
         *("-isystem", str(torch_folder / "include")),
         str(_SOURCES / "ftuner_torch.cpp"),
-        # What it registers stays, so the library does.
+        # The library stays loaded, since its registrations stay.
         *(f"-Wl,-soname,{NAME}", "-Wl,-z,nodelete", "-Wl,--no-as-needed"),
         *("-L", str(torch_folder / "lib"), "-ltorch", "-ltorch_cpu", "-ldl"),
         f"-Wl,-rpath,$ORIGIN:{runtime}:{torch_folder / 'lib'}",

@@ -170,7 +170,7 @@ def _writes_operators() -> bool:
 
 
 def _lowering_of(overload: Any) -> Callable[..., Any]:
-    # Where PyTorch computes some sizes it makes the result, and several results have no buffers.
+    # PyTorch makes the result if it computes some sizes, and several results lack buffers.
     writes_to_buffer = overload.name().split(".")[0] == "ftuner::product"
 
     def lower(*arguments: Any) -> Any:

@@ -21,7 +21,7 @@ class Part:
     imported: ImportedRegion
     function: Function
     settings: Settings
-    #: The choice of who computes which sizes; None: FTuner all of them.
+    #: The sizes that FTuner and PyTorch compute; None: FTuner computes all.
     choice: Choice | None = None
 
     @property

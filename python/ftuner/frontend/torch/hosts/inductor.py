@@ -50,7 +50,7 @@ class _Inductor(Host):
     joins = True
 
     def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
-        recipe = Recipe.of(part.imported.function, part.settings).write()
+        recipe = Recipe.for_function(part.imported.function, part.settings).write()
         key = key_of(recipe, next(self._places))
         remember(key, part.function)
         tensors, scalars, alternative = arguments.tensors, arguments.scalars, arguments.alternative
@@ -116,7 +116,7 @@ def _set_value(node: fx.Node) -> None:
     values = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
     target: Any = node.target
     node.meta["val"] = target(*values[0], **values[1])
-    # What the operands were in the model are others now. Inductor gives a function's operands the
+    # Operands differ from the model's by now. Inductor gives a function's operands the
     # strides that it finds here, so that none is copied at calls.
     node.meta["eager_input_vals"] = fx.node.map_aggregate(
         values, lambda value: value if isinstance(value, torch.Tensor) else None
@@ -125,7 +125,7 @@ def _set_value(node: fx.Node) -> None:
 
 @functools.cache
 def _sources() -> str:
-    """Hash of the modules that decide what becomes of a graph: these, and those of the prices."""
+    """Hash of the modules that decide how a graph is compiled: these, and the modules of prices."""
     digest = hashlib.sha256()
     for folder in (Path(__file__).parents[1], Path(latency.__file__).parent):
         for file in sorted(folder.rglob("*.py")):
@@ -136,12 +136,12 @@ def _sources() -> str:
 def _compiler() -> str:
     try:
         return cache.compiler_identity()
-    except ftuner.Error:  # There is none: all functions come from a cache.
+    except ftuner.Error:  # No compiler is there: all functions come from a cache.
         return ""
 
 
 def inductor_pass(*, packaged: bool = False, **options: Any) -> InductorPass:
-    """FTuner as a pass for those who give options to Inductor themselves.
+    """FTuner as a pass for callers that give options to Inductor themselves.
 
         torch.compile(model, options={"post_grad_custom_pre_pass": ftuner.torch.inductor_pass()})
 
@@ -164,7 +164,7 @@ def joined_passes(known: Any, own: InductorPass) -> Any:
 
 
 class _Decompositions(dict[Any, Callable[..., Any]]):
-    """Inductor's decompositions, but those of products with a vector.
+    """Inductor's decompositions, except those of products with a vector.
 
     PyTorch's caches have it in their keys. Only how it is made can be written there, not the
     functions.

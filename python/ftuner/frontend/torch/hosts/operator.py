@@ -135,7 +135,7 @@ class Recipe:
         return self.mlir
 
     @staticmethod
-    def of(function: LinalgFunction, settings: Settings) -> Recipe:
+    def for_function(function: LinalgFunction, settings: Settings) -> Recipe:
         results = tuple(
             Result(result.kind, sizes)
             for result, sizes in zip(function.results, function.result_sizes)

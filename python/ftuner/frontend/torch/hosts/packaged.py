@@ -78,7 +78,7 @@ class Interface:
     crc32: int = 0
 
     @staticmethod
-    def of(
+    def for_function(
         function: Function, sizes: tuple[int | tuple[int, int], ...], library: builtins.bytes
     ) -> Interface:
         """The interface of a function in a library. Raises `Error` if no text can express it."""
@@ -87,7 +87,7 @@ class Interface:
         scalars = [value for value in signature.arguments if not value.is_tensor]
         (result,) = signature.results
         dynamic = sum(not isinstance(size, int) for value in tensors for size in value.shape or ())
-        # With the result, the workspace and the stream.
+        # Add the result, the workspace and the stream.
         integers = len(tensors) + dynamic + 3
         if len(scalars) > MAX_SCALARS or integers > MAX_INTEGERS:
             raise ftuner.Error(
@@ -139,7 +139,7 @@ class Interface:
     @staticmethod
     @functools.cache
     def read(text: str) -> Interface:
-        """Raises `Error` for other texts, and for those of another format."""
+        """Raises `Error` for other texts, and for texts of another format."""
         try:
             fields = dict(token.split("=", 1) for token in text.split(" "))
             form = int(fields["ftuner-interface"])

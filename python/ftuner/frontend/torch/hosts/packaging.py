@@ -19,7 +19,7 @@ class PackagedHost(Host):
     """AOTInductor: functions are called by `ftuner::packaged_product`, and constants of the graph.
 
     PyTorch takes constants whose names begin with `_tensor_constant` for what tracing made, which
-    whoever exchanges a model's weights need not give.
+    callers that exchange a model's weights need not give.
     """
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -42,7 +42,7 @@ class PackagedHost(Host):
     def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
         library = part.function.module.library_path.read_bytes()
         sizes = part.imported.function.result_sizes[0]
-        interface = Interface.of(part.function, sizes, library)
+        interface = Interface.for_function(part.function, sizes, library)
         constant = graph.get_attr(self._constant(interface.sha256, library))
         value = getattr(self._module, str(constant.target))
         constant.meta["val"] = self._mode.from_tensor(value)

@@ -64,7 +64,7 @@ def decompositions(others: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callab
     def kept(position: int, other: Callable[..., Any]) -> Callable[..., Any]:
         def decompose(*arguments: Any, **options: Any) -> Any:
             left, right = arguments[position : position + 2]
-            # A sum of one product is none.
+            # A sum of one product needs no addition.
             is_sum = not statically_known_true(left.shape[-1] == 1)
             if left.dtype in TYPES and right.dtype in TYPES and is_sum:
                 return NotImplemented

@@ -25,7 +25,7 @@ struct ElementType {
   std::string name;
   int32_t dtype;
 
-  static ElementType of(std::string_view name) {
+  static ElementType named(std::string_view name) {
     if (name == "f32")
       return {"f32", aoti_torch_dtype_float32()};
     if (name == "f16")
@@ -152,7 +152,7 @@ inline Argument Interface::readArgument(std::string_view text) {
   if (open == std::string_view::npos || text.back() != ']')
     fail(name + ": expected a type such as f32[T,768], but got '" +
          std::string(text) + "'");
-  Argument argument{ElementType::of(text.substr(0, open)), {}};
+  Argument argument{ElementType::named(text.substr(0, open)), {}};
   std::string_view inner = text.substr(open + 1, text.size() - open - 2);
   if (inner.empty())
     return argument;

@@ -1,4 +1,4 @@
-//===- PyTorch.h - What PyTorch hands over ----------------------*- C++ -*-===//
+//===- PyTorch.h - Values from PyTorch --------------------------*- C++ -*-===//
 #ifndef FTUNER_TORCH_PYTORCH_H
 #define FTUNER_TORCH_PYTORCH_H
 
@@ -31,10 +31,10 @@ namespace ftuner_torch {
 }
 
 /// Throws where a function of PyTorch failed.
-inline void check(AOTITorchError code, const char *what) {
+inline void check(AOTITorchError code, const char *action) {
   if (code == AOTI_TORCH_SUCCESS)
     return;
-  std::string text = std::string("PyTorch cannot ") + what;
+  std::string text = std::string("PyTorch cannot ") + action;
   if (torch_exception_get_what_without_backtrace)
     text += std::string(": ") + torch_exception_get_what_without_backtrace();
   fail(text);
@@ -113,7 +113,7 @@ struct Device {
   int32_t type;
   int32_t index;
 
-  static Device of(const Tensor &tensor) {
+  static Device holding(const Tensor &tensor) {
     return {tensor.deviceType(), tensor.deviceIndex()};
   }
   bool isCpu() const { return type == aoti_torch_device_type_cpu(); }

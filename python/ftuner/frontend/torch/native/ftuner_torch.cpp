@@ -68,8 +68,8 @@ struct Runtime {
     return runtime;
   }
 
-  [[noreturn]] void failWith(const std::string &what) const {
-    fail(what + ": " + lastError());
+  [[noreturn]] void failWith(const std::string &action) const {
+    fail(action + ": " + lastError());
   }
 
 private:
@@ -179,7 +179,7 @@ Function::Function(std::string_view text, const Tensor &library)
     failIn("expected a library of " + std::to_string(interface.bytes) +
            " bytes, but got a tensor of " + std::to_string(library.elements()) +
            " elements");
-  Device device = Device::of(library);
+  Device device = Device::holding(library);
   Tensor copy;
   if (!device.isCpu() || !library.isContiguous())
     copy = copyTo(library, {aoti_torch_device_type_cpu(), 0});
@@ -241,7 +241,7 @@ void Function::accept(size_t position, Tensor &tensor, Device device,
   if (tensor.dtype() != argument.type.dtype)
     failIn(where + ": expected elements of type " + argument.type.name +
            ", but got another type");
-  if (Device::of(tensor) != device)
+  if (Device::holding(tensor) != device)
     failIn(where + ": expected a tensor on the device of argument 0");
   int64_t rank = static_cast<int64_t>(argument.dimensions.size());
   if (tensor.rank() != rank)
@@ -286,7 +286,7 @@ Tensor Function::operator()(std::vector<Tensor> arguments) const {
            std::to_string(interface.scalars) + " scalars, but got " +
            std::to_string(arguments.size()) + " arguments");
   const Runtime &runtime = Runtime::get();
-  Device device = Device::of(arguments[0]);
+  Device device = Device::holding(arguments[0]);
   DeviceGuard guard(device);
   std::vector<int64_t> symbols(interface.symbols.size(), -1), sizes;
   for (size_t i = 0; i < tensors; ++i)

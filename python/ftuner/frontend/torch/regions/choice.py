@@ -40,10 +40,10 @@ _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 _AXES = "mnk"
 
 
-def _holds(least: Sequence[int], most: Sequence[int | None], extents: Sequence[float]) -> bool:
+def _holds(lows: Sequence[int], highs: Sequence[int | None], extents: Sequence[float]) -> bool:
     return all(
         low <= extent and (high is None or extent <= high)
-        for low, high, extent in zip(least, most, extents)
+        for low, high, extent in zip(lows, highs, extents)
     )
 
 
@@ -52,16 +52,16 @@ class Interval:
     """Sizes that one family serves, and how long they are predicted to take.
 
     Attributes:
-        least, most: extents along m, n, k and the axes of batches; None: no limit.
+        low, high: limits of the extents along m, n, k and the axes of batches; None: no limit.
         ftuner_us, pytorch_us: geometric means over the shapes that the search looked at; PyTorch's
             operators run one by one.
-        host_us: the same for the operators as the host runs them.
-        joins: whether the host joins the operators after a product to one kernel.
-        is_ftuners: whether FTuner computes them.
+        host_us: like `pytorch_us`, for the operators as the host runs them.
+        joins: true if the host joins the operators after a product to one kernel.
+        is_ftuners: true if FTuner computes these sizes.
     """
 
-    least: tuple[int, ...]
-    most: tuple[int | None, ...]
+    low: tuple[int, ...]
+    high: tuple[int | None, ...]
     ftuner_us: float
     pytorch_us: float
     host_us: float
@@ -75,21 +75,32 @@ class Interval:
         return joined if self.joins else "PyTorch's operators"
 
     def holds(self, extents: Sequence[float]) -> bool:
-        return _holds(self.least, self.most, extents)
+        return _holds(self.low, self.high, extents)
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields under their names in texts: `least` and `most` for the limits."""
+        fields = dict(vars(self))
+        return {"least": fields.pop("low"), "most": fields.pop("high"), **fields}
+
+    @staticmethod
+    def of_json(fields: Mapping[str, Any]) -> Interval:
+        """Reads what `as_json` gives."""
+        rest = dict(fields)
+        return Interval(low=tuple(rest.pop("least")), high=tuple(rest.pop("most")), **rest)
 
     def __str__(self) -> str:
-        who = "FTuner" if self.is_ftuners else "PyTorch"
+        name = "FTuner" if self.is_ftuners else "PyTorch"
         return (
-            f"{_sizes(self.least, self.most)}: {who} ({self.ftuner_us:.1f} us by FTuner,"
+            f"{_sizes(self.low, self.high)}: {name} ({self.ftuner_us:.1f} us by FTuner,"
             f" {self.pytorch_us:.1f} us by PyTorch's operators one by one)"
         )
 
 
-def _sizes(least: Sequence[int], most: Sequence[int | None]) -> str:
-    """Extents by the names of their axes."""
-    names = [*_AXES, *(f"b{number}" for number in range(len(least) - len(_AXES)))]
+def _sizes(lows: Sequence[int], highs: Sequence[int | None]) -> str:
+    """Ranges of extents, by the names of their axes."""
+    names = [*_AXES, *(f"b{number}" for number in range(len(lows) - len(_AXES)))]
     parts = []
-    for name, low, high in zip(names, least, most):
+    for name, low, high in zip(names, lows, highs):
         if low == high:
             parts.append(f"{name} = {low}")
         elif high is not None:
@@ -110,23 +121,23 @@ def describe(intervals: Sequence[Interval]) -> list[str]:
             runs.append([interval])
     lines = []
     for run in runs:
-        sizes = _sizes(run[0].least, run[-1].most)
+        sizes = _sizes(run[0].low, run[-1].high)
         if run[0].is_ftuners:
-            who, other = "FTuner", run[0].baseline
+            name, other = "FTuner", run[0].baseline
             ratios = [one.host_us / one.ftuner_us for one in run]
         else:
-            who, other = "PyTorch's operators one by one", "FTuner"
+            name, other = "PyTorch's operators one by one", "FTuner"
             ratios = [one.ftuner_us / one.pytorch_us for one in run]
         low, high = (f"{ratio:.2f}" for ratio in (min(ratios), max(ratios)))
         times = low if low == high else f"{low} to {high}"
-        lines.append(f"{sizes}: {who}, predicted {times} times as fast as {other}")
+        lines.append(f"{sizes}: {name}, predicted {times} times as fast as {other}")
     return lines
 
 
 def _continues(one: Interval, other: Interval) -> bool:
     """Returns whether the other interval has the next sizes along one axis, and equal ones along
     the rest."""
-    limits = list(zip(one.least, one.most, other.least, other.most))
+    limits = list(zip(one.low, one.high, other.low, other.high))
     return one.is_ftuners == other.is_ftuners and (
         [high + 1 == next_low for low, high, next_low, _ in limits if high is not None].count(True)
         == 1
@@ -136,7 +147,7 @@ def _continues(one: Interval, other: Interval) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """The choice of who computes which sizes, and how extents follow from the arguments.
+    """The sizes that FTuner and PyTorch compute, and how extents follow from the arguments.
 
     Attributes:
         intervals: the first that holds the extents decides; without one it is PyTorch.
@@ -179,7 +190,7 @@ class Choice:
         """The text that `Selector.read` reads, with that of an alternative."""
         fields = {
             "format": FORMAT,
-            "intervals": [vars(interval) for interval in self.intervals],
+            "intervals": [interval.as_json() for interval in self.intervals],
             "sizes": list(self.sizes.items()),
             "extents": self.extents,
             "code": code,
@@ -201,10 +212,7 @@ class Selector:
     def read(text: str) -> Selector:
         fields = json.loads(text)
         check_format("a graph with choices", FORMAT, fields["format"])
-        intervals = (
-            Interval(**{**one, "least": tuple(one["least"]), "most": tuple(one["most"])})
-            for one in fields["intervals"]
-        )
+        intervals = map(Interval.of_json, fields["intervals"])
         sizes = {name: (argument, dim) for name, (argument, dim) in fields["sizes"]}
         return Selector(Choice(tuple(intervals), sizes, tuple(fields["extents"])), fields["code"])
 
@@ -275,7 +283,7 @@ def _copies(node: Any, source: Any) -> int:
 def choose(
     imported: ImportedRegion, function: Function, settings: Settings, joins: bool
 ) -> Choice | None:
-    """Chooses who computes which sizes of a region; None if nothing is known of PyTorch's time.
+    """Chooses the sizes of a region that FTuner computes; None if PyTorch's time is not known.
 
     ``joins`` says that the host makes one kernel of pointwise operators. If it would be faster with
     the whole region than FTuner and single operators of PyTorch taking turns, FTuner has no interval.
@@ -288,7 +296,7 @@ def choose(
     if not boxes or 0 in looked_at[0]["shape"]:
         return None
     shapes = [tuple(one["shape"]) for one in looked_at]
-    ours = [one["predicted_us"] for one in looked_at]
+    ftuner_times = [one["predicted_us"] for one in looked_at]
     pytorch = _pytorch_us(imported, settings, work["rates"], shapes, joins)
     if pytorch is None:
         return None
@@ -305,18 +313,19 @@ def choose(
         for shape in shapes
     ]
     intervals = []
-    for number, (least, most) in enumerate(limits):
+    for number, (low, high) in enumerate(limits):
         inside = [at for at, box in enumerate(of_shape) if box == number]
-        inside = inside or [_nearest(shapes, least)]
+        inside = inside or [_nearest(shapes, low)]
         ftuner_us, pytorch_us, host_us = (
-            mean([times[at] for at in inside]) for times in (ours, pytorch.alone, pytorch.joined)
+            mean([times[at] for at in inside])
+            for times in (ftuner_times, pytorch.single, pytorch.joined)
         )
         is_ftuners = ftuner_us <= pytorch_us
-        intervals.append(Interval(least, most, ftuner_us, pytorch_us, host_us, joins, is_ftuners))
+        intervals.append(Interval(low, high, ftuner_us, pytorch_us, host_us, joins, is_ftuners))
     gain = 0.0
     for at, box in enumerate(of_shape):
         is_ftuners = box is not None and intervals[box].is_ftuners
-        gain += math.log(pytorch.joined[at] / (ours if is_ftuners else pytorch.alone)[at])
+        gain += math.log(pytorch.joined[at] / (ftuner_times if is_ftuners else pytorch.single)[at])
     if gain <= 0:
         intervals = [replace(interval, is_ftuners=False) for interval in intervals]
     sizes = {name: place_of(name, imported) for name in work["sizes"]}
@@ -361,7 +370,7 @@ def place_of(name: str, imported: ImportedRegion) -> tuple[int, int]:
 class _Times:
     """PyTorch's times at each shape: operators one by one, and pointwise ones as the host runs them."""
 
-    alone: list[float]
+    single: list[float]
     joined: list[float]
 
 
@@ -372,13 +381,13 @@ def _pytorch_us(
     shapes: Sequence[Sequence[int]],
     joins: bool,
 ) -> _Times | None:
-    function, around = imported.function, _surrounding_launches(imported)
+    function, launches = imported.function, _surrounding_launches(imported)
     result_type = function.results[0].kind
     dtype = function.types[0]
     if dtype == "f32" and str(settings.options.get("precision", "")).startswith("tf32"):
         dtype = "tf32"
     products = [(math.prod(batch), m, n, k) for m, n, k, *batch in shapes]
-    times = vendor.predict(settings.device, dtype, products, is_transposed=around.is_transposed)
+    times = vendor.predict(settings.device, dtype, products, is_transposed=launches.is_transposed)
     if times is None:
         return None
 
@@ -389,14 +398,14 @@ def _pytorch_us(
         """A kernel that reads or writes so many elements."""
         return rates["launch_us"] + transfer(elements, kind)
 
-    alone, joined = [], []
+    single, joined = [], []
     for (batch, m, n, k), time in zip(products, times.tolist()):
         result = batch * m * n
-        time += around.lhs_copies * moved(2 * batch * m * k, function.types[0])
-        time += around.rhs_copies * moved(2 * batch * k * n, function.types[1])
-        time += around.summand_copies * moved(2 * result, result_type)
-        extras = around.extras * transfer(result, result_type)
+        time += launches.lhs_copies * moved(2 * batch * m * k, function.types[0])
+        time += launches.rhs_copies * moved(2 * batch * k * n, function.types[1])
+        time += launches.summand_copies * moved(2 * result, result_type)
+        extras = launches.extras * transfer(result, result_type)
         one = moved(2 * result, result_type)
-        alone.append(time + (around.operators * one + extras if around.operators else 0.0))
-        joined.append(time + (one + extras if around.operators else 0.0))
-    return _Times(alone, joined if joins else alone)
+        single.append(time + (launches.operators * one + extras if launches.operators else 0.0))
+        joined.append(time + (one + extras if launches.operators else 0.0))
+    return _Times(single, joined if joins else single)

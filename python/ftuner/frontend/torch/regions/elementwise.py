@@ -1,4 +1,4 @@
-"""Elementwise operators: those of `pointwise`, and others with booleans, which products do not take."""
+"""Elementwise operators: all of `pointwise`, and others with booleans, which products do not take."""
 
 from __future__ import annotations
 

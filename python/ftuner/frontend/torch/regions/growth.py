@@ -163,7 +163,7 @@ class RegionFinder(ABC):
         """Returns whether a node reads what is inside, or is another seed beside it."""
         if (
             node.op != "call_function" or "val" not in node.meta
-        ):  # A call of a function has no value.
+        ):  # A call of a function lacks a value.
             return False
         if node.target in PURE_VIEWS or self.computes(node):
             return any(source in state.values for source in node.all_input_nodes)
@@ -254,7 +254,7 @@ class RegionFinder(ABC):
         return state.read(node, dims, shape)
 
     def _dims(self, node: fx.Node, shape: tuple[Extent, ...], state: State) -> Dims:
-        """The loops of an elementwise operator's result, from those of its operands."""
+        """The loops of an elementwise operator's result, from the loops of its operands."""
         layout = state.layout
         if node in state.known and node not in state.values:
             return layout.resolve(state.known[node])

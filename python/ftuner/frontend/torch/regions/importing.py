@@ -1,4 +1,4 @@
-"""From a region of an ATen graph to an FTuner function and its call.
+"""Turns a region of an ATen graph into an FTuner function and its call.
 
 The function has one loop for each group of loops that all tensors have side by
 side (see layout.join_loops), so a linear layer of [B, S, K] by [K, N] is a
@@ -62,9 +62,9 @@ def range_of(
     ranges = dict(shape_env.var_to_range) if shape_env else {}
     if declared is not None:
         for symbol, bounds in ranges.items():
-            least = declared.get(symbol, 1)
-            if bounds.lower in (0, 2) and least < 2:
-                ranges[symbol] = ValueRanges(least, bounds.upper)
+            minimum = declared.get(symbol, 1)
+            if bounds.lower in (0, 2) and minimum < 2:
+                ranges[symbol] = ValueRanges(minimum, bounds.upper)
     bounds = bound_sympy(sympy.sympify(extent), ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
@@ -86,7 +86,7 @@ def weighted(extent: Extent, sizes: Range, of_symbols: Mapping[str, Histogram]) 
 class NamedLoops:
     """The loops of a function, each one for a group of a region's loops."""
 
-    #: By the first loop of each group, in the function's order.
+    #: The extent of each group by its first loop, in the function's order.
     extents: dict[Loop, Extent]
     #: The loops of the region whose product each extent is.
     parts: dict[Extent, list[Extent]]
@@ -94,7 +94,7 @@ class NamedLoops:
     names: dict[Extent, str]
 
     @classmethod
-    def of(
+    def for_groups(
         cls, layout: lay.Layout, groups: Mapping[Loop, Sequence[Loop]], heads: Sequence[Loop]
     ) -> NamedLoops:
         """heads: the first loops of the groups that the function has."""
@@ -113,7 +113,7 @@ class NamedLoops:
         return tuple(one if isinstance(one, int) else self.names[one] for one in extents)
 
     def numbers(self, walk: Iterable[Loop]) -> tuple[int, ...]:
-        """The function's loops among those of the region, by their places."""
+        """The places of the function's loops among the loops of the region."""
         place = {head: number for number, head in enumerate(self.extents)}
         return tuple(place[loop] for loop in walk if loop in place)
 
@@ -157,7 +157,7 @@ def import_region(
     used = {loop for walk in dims for loops in layout.resolve(walk) for loop in loops}
     outer = [head for head in groups if head not in reduced and head in used]
     walk = [loop for loops in layout.resolve(results[0].dims) for loop in loops]
-    named = NamedLoops.of(layout, groups, [*region.kind.heads(outer, walk), *reduced])
+    named = NamedLoops.for_groups(layout, groups, [*region.kind.heads(outer, walk), *reduced])
     length = range_of(named.extents[reduced[0]], shape_env)
     region.kind.check(region, length, is_in_order=groups[reduced[0]] == row)
 
@@ -237,7 +237,7 @@ def _with_one_row(
         sizes = weighted(extent, range_of(extent, shape_env, {}), of_symbols)
         return replace(function, symbols=((named.names[extent], sizes),))
     if extent == 1:
-        # A tensor with the elements of the one row would have those of each row of more.
+        # With more rows such a tensor has elements of each row: give it their loop.
         for number, source in enumerate(region.sources[2:], 2):
             loops = function.arguments[number]
             if rows not in loops and len(lay.shape_of(source.node)) > 1:
@@ -248,7 +248,7 @@ def _with_one_row(
 class SizeFinder:
     """Finds or makes the nodes that compute sizes before a place of a graph."""
 
-    def __init__(self, graph: fx.Graph, before: fx.Node, near: list[fx.Node]) -> None:
+    def __init__(self, graph: fx.Graph, before: fx.Node, neighbors: list[fx.Node]) -> None:
         self.graph = graph
         self.known: dict[Extent, fx.Node] = {}
         self.dimensions: dict[Extent, tuple[fx.Node, int]] = {}
@@ -262,7 +262,7 @@ class SizeFinder:
                 self.known.setdefault(lay.extent_of(node.meta["val"]), node)
         # Sizes are read of tensors that the call needs anyway, or of arguments,
         # so that none lives longer.
-        for node in [*near, *(n for n in preceding if n.op == "placeholder"), *preceding]:
+        for node in [*neighbors, *(n for n in preceding if n.op == "placeholder"), *preceding]:
             if isinstance(node.meta.get("val"), torch.Tensor):
                 for dim, extent in enumerate(lay.shape_of(node)):
                     self.dimensions.setdefault(extent, (node, dim))

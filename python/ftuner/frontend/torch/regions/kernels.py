@@ -80,7 +80,7 @@ def find_regions(
             for number in reversed(range(len(grown))):
                 answer = oracle.is_one_kernel(text_of(grown[number]))
                 if answer is None:
-                    # All smaller ones are asked about at once where the largest one is none.
+                    # If the largest one is not a kernel, all smaller ones are tried at once.
                     is_largest = number == len(grown) - 1
                     asked = grown[number:] if is_largest else grown[: number + 1]
                     oracle.note([*map(text_of, asked)])

@@ -58,7 +58,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Range:
-    """Sizes that a symbol takes; ``upper`` is None where there is no limit.
+    """Sizes that a symbol takes; ``upper`` is None without a limit.
 
     ``weights`` has sizes, ascending, and how often they occur; empty: equally often.
     """
@@ -304,9 +304,9 @@ class _Printer:
         return lines
 
     @staticmethod
-    def counts(operator: Operator, what: str = COUNT) -> bool:
+    def counts(operator: Operator, name: str = COUNT) -> bool:
         """Returns whether an operator reads such a value."""
-        return any(what in instruction.operands for instruction in operator.instructions)
+        return any(name in instruction.operands for instruction in operator.instructions)
 
     def constant(self, value: float, kind: str = "f32") -> str:
         text = str(int(value)) if kind[0] == "i" else format_constant(value)
@@ -362,7 +362,7 @@ class _Printer:
         self.generic(f"%t{number}", operator, out, type_, arguments, body)
 
     def loops_of(self, operator: Operator) -> list[int]:
-        """Loops in the order of the operand that has all; without one, those of the result first."""
+        """Loops in the order of the operand that has all; without such an operand, the result's loops first."""
         if not operator.combine:
             return list(operator.loops)
         longest = max((operand.loops for operand in operator.operands), key=len)

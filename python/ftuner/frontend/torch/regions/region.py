@@ -170,14 +170,14 @@ class RegionKind(ABC):
         """
 
     def refuse(self, length: Range, context: Context) -> str | None:
-        """The reason why the host keeps rows of these lengths; None: there is none."""
+        """The reason why the host keeps rows of these lengths, or None if FTuner takes them."""
         return None
 
     @abstractmethod
     def choose(
         self, imported: ImportedRegion, function: Function, context: Context
     ) -> Choice | None:
-        """Chooses who computes which sizes; None: FTuner all of them.
+        """Chooses the sizes that FTuner computes; None: FTuner computes all.
 
         Raises Rejected if the host keeps them all.
         """

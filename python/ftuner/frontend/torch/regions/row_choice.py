@@ -44,7 +44,7 @@ def traffic(function: LinalgFunction) -> tuple[int, int, int]:
     def is_whole(operand: Operand) -> bool:
         return row in operand.loops
 
-    # For each tensor: the arguments of whole rows that it follows from, and whether it needs a statistic.
+    # The arguments of whole rows that each tensor follows from, and whether it needs a statistic.
     sources = {f"arg{number}": {number} for number in range(len(function.arguments))}
     needs_statistic = dict.fromkeys(sources, False)
     for number, step in enumerate(function.operators):

@@ -112,7 +112,7 @@ def channels_of_images(node: fx.Node) -> Reduced:
 
 
 def split_groups(node: fx.Node, layout: Layout, dims: Dims) -> tuple[Loop, ...]:
-    """The loops of a group of channels, with those of the dimensions after them."""
+    """The loops of a group of channels, and of the dimensions after the channels."""
     given = arguments_of(node)
     channels, groups = (given[name] for name in ("C", "group"))
     if not isinstance(channels, int) or channels % groups:

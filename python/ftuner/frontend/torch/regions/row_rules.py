@@ -44,7 +44,7 @@ class Surroundings(Protocol):
 
 
 def _kind(node: fx.Node, number: int | None = None) -> str:
-    """The type of a node's result; Unsupported for others than are computed."""
+    """Returns the type of a node's result. Raises Unsupported for a type that is not computed."""
     value = node.meta["val"]
     value = value if number is None else value[number]
     kind = KINDS.get(value.dtype)
@@ -53,8 +53,11 @@ def _kind(node: fx.Node, number: int | None = None) -> str:
     return kind
 
 
-def _accumulates(node: fx.Node, x: Tensor) -> str:
-    """The result's type, where sums are of elements as they are. Raises Unsupported."""
+def _sum_type(node: fx.Node, x: Tensor) -> str:
+    """Returns the type of the result of an operator that sums its elements.
+
+    Raises Unsupported if the operator converts its elements before it adds them.
+    """
     kind = _kind(node)
     if x.kind not in FLOATS or kind not in FLOATS or (kind != x.kind and kind != "f32"):
         raise Unsupported("elements that are converted before they are added")
@@ -62,20 +65,20 @@ def _accumulates(node: fx.Node, x: Tensor) -> str:
 
 
 def _rounded(steps: Steps, x: Tensor, kind: str) -> Tensor:
-    return x if x.kind == kind else steps.map(kind, x.dims, [x], lambda b, value: value)
+    return x if x.kind == kind else steps.map(kind, x.dims, [x], lambda emit, value: value)
 
 
 def _mean(steps: Steps, x: Tensor) -> Tensor:
     total = steps.reduce("arith.addf", [x])
-    return steps.map("f32", total.dims, [total], lambda b, s: b.div(s, COUNT))
+    return steps.map("f32", total.dims, [total], lambda emit, s: emit.div(s, COUNT))
 
 
 def _squares(steps: Steps, x: Tensor, mean: Tensor) -> Tensor:
     """The sum of squares of deviations."""
 
-    def square(b: Emitter, value: Value, center: Value) -> Value:
-        deviation = b.sub(value, center)
-        return b.mul(deviation, deviation)
+    def square(emit: Emitter, value: Value, center: Value) -> Value:
+        deviation = emit.sub(value, center)
+        return emit.mul(deviation, deviation)
 
     return steps.reduce("arith.addf", [x, mean], square)
 
@@ -85,66 +88,75 @@ def _full(steps: Steps, x: Tensor) -> Dims:
 
 
 @row_rule(aten._softmax.default, aten._safe_softmax.default)
-def _softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    steps = a.steps
+def _softmax(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    steps = region.steps
     is_safe = node.target is aten._safe_softmax.default
     if is_safe and _kind(node) != x.kind:
         raise Unsupported("elements that are converted before their softmax")
-    most = steps.reduce("arith.maximumf", [x])
-    total = steps.reduce("arith.addf", [x, most], lambda b, v, m: b("math.exp", b.sub(v, m)))
+    maximum = steps.reduce("arith.maximumf", [x])
+    total = steps.reduce(
+        "arith.addf", [x, maximum], lambda emit, v, m: emit("math.exp", emit.sub(v, m))
+    )
 
-    def share(b: Emitter, value: Value, most: Value, total: Value) -> Value:
-        result = b.div(b("math.exp", b.sub(value, most)), total)
+    def share(emit: Emitter, value: Value, maximum: Value, total: Value) -> Value:
+        result = emit.div(emit("math.exp", emit.sub(value, maximum)), total)
         # A row that is masked as a whole.
-        return b.select("oeq", most, -math.inf, 0.0, result) if is_safe else result
+        return emit.select("oeq", maximum, -math.inf, 0.0, result) if is_safe else result
 
-    return steps.map(_kind(node), _full(steps, x), [x, most, total], share)
+    return steps.map(_kind(node), _full(steps, x), [x, maximum, total], share)
 
 
 @row_rule(aten._log_softmax.default)
-def _log_softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    steps = a.steps
-    most = steps.reduce("arith.maximumf", [x])
-    total = steps.reduce("arith.addf", [x, most], lambda b, v, m: b("math.exp", b.sub(v, m)))
+def _log_softmax(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    steps = region.steps
+    maximum = steps.reduce("arith.maximumf", [x])
+    total = steps.reduce(
+        "arith.addf", [x, maximum], lambda emit, v, m: emit("math.exp", emit.sub(v, m))
+    )
     return steps.map(
         _kind(node),
         _full(steps, x),
-        [x, most, total],
-        lambda b, v, m, t: b.sub(b.sub(v, m), b("math.log", t)),
+        [x, maximum, total],
+        lambda emit, v, m, t: emit.sub(emit.sub(v, m), emit("math.log", t)),
     )
 
 
 @row_rule(aten.logsumexp.default)
-def _logsumexp(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    steps = a.steps
-    most = steps.reduce("arith.maximumf", [x])
+def _logsumexp(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    steps = region.steps
+    maximum = steps.reduce("arith.maximumf", [x])
     # A row whose extreme is infinite has it as its result.
-    most = steps.map(
+    maximum = steps.map(
         "f32",
-        most.dims,
-        [most],
-        lambda b, m: b.select("oeq", b("math.absf", m), math.inf, 0.0, m),
+        maximum.dims,
+        [maximum],
+        lambda emit, m: emit.select("oeq", emit("math.absf", m), math.inf, 0.0, m),
     )
-    total = steps.reduce("arith.addf", [x, most], lambda b, v, m: b("math.exp", b.sub(v, m)))
+    total = steps.reduce(
+        "arith.addf", [x, maximum], lambda emit, v, m: emit("math.exp", emit.sub(v, m))
+    )
     return steps.map(
-        _kind(node), total.dims, [total, most], lambda b, t, m: b.add(b("math.log", t), m)
+        _kind(node),
+        total.dims,
+        [total, maximum],
+        lambda emit, t, m: emit.add(emit("math.log", t), m),
     )
 
 
 @row_rule(aten.sum.dim_IntList, aten.sum.default, takes_booleans=True)
-def _sum(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+def _sum(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     if x.kind == "i1" and _kind(node) == "i64":
-        return a.steps.reduce(
-            "arith.addi", [x], lambda b, v: b("arith.extui", v, suffix="i1 to i64"), "i64"
+        return region.steps.reduce(
+            "arith.addi", [x], lambda emit, v: emit("arith.extui", v, suffix="i1 to i64"), "i64"
         )
-    kind = _accumulates(node, x)
-    return _rounded(a.steps, a.steps.reduce("arith.addf", [x]), kind)
+    kind = _sum_type(node, x)
+    return _rounded(region.steps, region.steps.reduce("arith.addf", [x]), kind)
 
 
 @row_rule(aten.mean.dim, aten.mean.default)
-def _mean_rule(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    kind = _accumulates(node, x)
-    return _rounded(a.steps, _mean(a.steps, x), kind)
+def _mean_rule(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    kind = _sum_type(node, x)
+    return _rounded(region.steps, _mean(region.steps, x), kind)
 
 
 def _always(node: fx.Node) -> bool:
@@ -152,40 +164,43 @@ def _always(node: fx.Node) -> bool:
 
 
 @row_rule(aten.amax.default, aten.max.default, needs_elements=_always)
-def _amax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    return _rounded(a.steps, a.steps.reduce("arith.maximumf", [x]), x.kind)
+def _amax(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    return _rounded(region.steps, region.steps.reduce("arith.maximumf", [x]), x.kind)
 
 
 @row_rule(aten.amin.default, aten.min.default, needs_elements=_always)
-def _amin(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    return _rounded(a.steps, a.steps.reduce("arith.minimumf", [x]), x.kind)
+def _amin(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    return _rounded(region.steps, region.steps.reduce("arith.minimumf", [x]), x.kind)
 
 
 def _place(steps: Steps, x: Tensor, extreme: Tensor) -> Tensor:
     """The position of an extreme: the first of equal elements, or the first NaN if there is one."""
 
-    def candidate(b: Emitter, value: Value, extreme: Value) -> Value:
-        is_it = b("arith.cmpf", value, extreme, attributes="oeq,")
-        is_nan = b("arith.cmpf", value, value, attributes="uno,")
-        either = b("arith.ori", is_it, is_nan, suffix="i1")
-        return b("arith.select", either, POSITION, LAST, suffix="i32")
+    def candidate(emit: Emitter, value: Value, extreme: Value) -> Value:
+        is_it = emit("arith.cmpf", value, extreme, attributes="oeq,")
+        is_nan = emit("arith.cmpf", value, value, attributes="uno,")
+        either = emit("arith.ori", is_it, is_nan, suffix="i1")
+        return emit("arith.select", either, POSITION, LAST, suffix="i32")
 
     first = steps.reduce("arith.minsi", [x, extreme], candidate, "i32")
     return steps.map(
-        "i64", first.dims, [first], lambda b, place: b("arith.extsi", place, suffix="i32 to i64")
+        "i64",
+        first.dims,
+        [first],
+        lambda emit, place: emit("arith.extsi", place, suffix="i32 to i64"),
     )
 
 
 @row_rule(
     aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default, needs_elements=_always
 )
-def _extreme(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Any:
-    is_most = node.target in (aten.max.dim, aten.argmax.default)
-    extreme = a.steps.reduce("arith.maximumf" if is_most else "arith.minimumf", [x])
-    place = _place(a.steps, x, extreme)
+def _extreme(region: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Any:
+    is_maximum = node.target in (aten.max.dim, aten.argmax.default)
+    extreme = region.steps.reduce("arith.maximumf" if is_maximum else "arith.minimumf", [x])
+    place = _place(region.steps, x, extreme)
     if node.target in (aten.argmax.default, aten.argmin.default):
         return place
-    return _rounded(a.steps, extreme, x.kind), place
+    return _rounded(region.steps, extreme, x.kind), place
 
 
 def _variance(steps: Steps, x: Tensor, correction: Any) -> tuple[Tensor, Tensor]:
@@ -196,32 +211,39 @@ def _variance(steps: Steps, x: Tensor, correction: Any) -> tuple[Tensor, Tensor]
     mean = _mean(steps, x)
     squares = _squares(steps, x, mean)
 
-    def divide(b: Emitter, total: Value) -> Value:
+    def divide(emit: Emitter, total: Value) -> Value:
         if not correction:
-            return b.div(total, COUNT)
-        rest = b("arith.maximumf", b.sub(COUNT, float(correction)), 0.0)
-        return b.div(total, rest)
+            return emit.div(total, COUNT)
+        rest = emit("arith.maximumf", emit.sub(COUNT, float(correction)), 0.0)
+        return emit.div(total, rest)
 
     return steps.map("f32", squares.dims, [squares], divide), mean
 
 
 @row_rule(aten.var.correction)
-def _var(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
-    return _rounded(a.steps, _variance(a.steps, x, correction)[0], _kind(node))
+def _var(
+    region: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any
+) -> Tensor:
+    return _rounded(region.steps, _variance(region.steps, x, correction)[0], _kind(node))
 
 
 @row_rule(aten.std.correction)
-def _std(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
-    variance, _mean_ = _variance(a.steps, x, correction)
-    return a.steps.map(_kind(node), variance.dims, [variance], lambda b, v: b("math.sqrt", v))
+def _std(
+    region: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any
+) -> Tensor:
+    variance, _mean_ = _variance(region.steps, x, correction)
+    return region.steps.map(
+        _kind(node), variance.dims, [variance], lambda emit, v: emit("math.sqrt", v)
+    )
 
 
 @row_rule(aten.var_mean.correction)
 def _var_mean(
-    a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any
+    region: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any
 ) -> tuple[Tensor, Tensor]:
-    variance, mean = _variance(a.steps, x, correction)
-    return _rounded(a.steps, variance, _kind(node, 0)), _rounded(a.steps, mean, _kind(node, 1))
+    variance, mean = _variance(region.steps, x, correction)
+    steps = region.steps
+    return _rounded(steps, variance, _kind(node, 0)), _rounded(steps, mean, _kind(node, 1))
 
 
 def _is_norm_of_extreme(node: fx.Node) -> bool:
@@ -230,31 +252,36 @@ def _is_norm_of_extreme(node: fx.Node) -> bool:
 
 
 @row_rule(aten.linalg_vector_norm.default, needs_elements=_is_norm_of_extreme)
-def _vector_norm(a: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: Any) -> Tensor:
-    steps, kind = a.steps, _accumulates(node, x)
+def _vector_norm(region: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: Any) -> Tensor:
+    """The `ord`-norm: (Σ |x|^ord)^(1 / ord); for ±inf an extreme, for 0 the number of nonzeros."""
+    steps, kind = region.steps, _sum_type(node, x)
     if not isinstance(ord, (int, float)):
         raise Unsupported("a norm whose order is not a constant")
     if ord == math.inf or ord == -math.inf:
         combine = "arith.maximumf" if ord > 0 else "arith.minimumf"
-        return _rounded(steps, steps.reduce(combine, [x], lambda b, v: b("math.absf", v)), kind)
+        return _rounded(
+            steps, steps.reduce(combine, [x], lambda emit, v: emit("math.absf", v)), kind
+        )
     if ord == 0:
-        total = steps.reduce("arith.addf", [x], lambda b, v: b.select("une", v, 0.0, 1.0, 0.0))
+        total = steps.reduce(
+            "arith.addf", [x], lambda emit, v: emit.select("une", v, 0.0, 1.0, 0.0)
+        )
     elif ord == 1:
-        total = steps.reduce("arith.addf", [x], lambda b, v: b("math.absf", v))
+        total = steps.reduce("arith.addf", [x], lambda emit, v: emit("math.absf", v))
     elif ord == 2:
-        total = steps.reduce("arith.addf", [x], lambda b, v: b.mul(v, v))
-        return steps.map(kind, total.dims, [total], lambda b, t: b("math.sqrt", t))
+        total = steps.reduce("arith.addf", [x], lambda emit, v: emit.mul(v, v))
+        return steps.map(kind, total.dims, [total], lambda emit, t: emit("math.sqrt", t))
     else:
         power = float(ord)
         total = steps.reduce(
-            "arith.addf", [x], lambda b, v: b("math.powf", b("math.absf", v), power)
+            "arith.addf", [x], lambda emit, v: emit("math.powf", emit("math.absf", v), power)
         )
-        return steps.map(kind, total.dims, [total], lambda b, t: b("math.powf", t, 1 / power))
+        return steps.map(kind, total.dims, [total], lambda emit, t: emit("math.powf", t, 1 / power))
     return _rounded(steps, total, kind)
 
 
 def _affine(
-    a: Surroundings,
+    region: Surroundings,
     x: Tensor,
     statistics: Sequence[Tensor],
     normal: Body,
@@ -270,40 +297,45 @@ def _affine(
         shape: of x.
     """
     weight, bias = parameters
-    dims = a.steps.layout.resolve(x.dims)[places]
-    given = [a.read(tensor, dims, shape[places]) for tensor in parameters if tensor is not None]
+    dims = region.steps.layout.resolve(x.dims)[places]
+    given = [
+        region.read(tensor, dims, shape[places]) for tensor in parameters if tensor is not None
+    ]
 
-    def body(b: Emitter, value: Value, *others: Value) -> Value:
+    def body(emit: Emitter, value: Value, *others: Value) -> Value:
         factors = list(others[len(statistics) :])
-        result = normal(b, value, *others[: len(statistics)])
+        result = normal(emit, value, *others[: len(statistics)])
         if weight is not None:
-            result = b.mul(result, factors.pop(0))
-        return result if bias is None else b.add(result, factors.pop(0))
+            result = emit.mul(result, factors.pop(0))
+        return result if bias is None else emit.add(result, factors.pop(0))
 
     # Reading may have split loops.
-    return a.steps.map(kind, _full(a.steps, x), [x, *statistics, *given], body)
+    return region.steps.map(kind, _full(region.steps, x), [x, *statistics, *given], body)
 
 
-def _normal(b: Emitter, value: Value, mean: Value, scale: Value) -> Value:
-    return b.mul(b.sub(value, mean), scale)
+def _normal(emit: Emitter, value: Value, mean: Value, scale: Value) -> Value:
+    return emit.mul(emit.sub(value, mean), scale)
 
 
 def _scale_of(steps: Steps, variance: Tensor, eps: float) -> Tensor:
     return steps.map(
-        "f32", variance.dims, [variance], lambda b, v: b("math.rsqrt", b.add(v, float(eps)))
+        "f32",
+        variance.dims,
+        [variance],
+        lambda emit, v: emit("math.rsqrt", emit.add(v, float(eps))),
     )
 
 
 @row_rule(aten.native_layer_norm.default, rows=normalized_dims)
 def _layer_norm(
-    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float,
+    region: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float,
     normalized_shape: Any, **_: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    steps = a.steps
+    steps = region.steps
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
     y = _affine(
-        a, x, [mean, scale], _normal, (weight, bias), slice(-len(normalized_shape), None),
+        region, x, [mean, scale], _normal, (weight, bias), slice(-len(normalized_shape), None),
         shape_of(operand_of_rows(node)), _kind(node, 0),
     )  # fmt: skip
     return y, _rounded(steps, mean, _kind(node, 1)), _rounded(steps, scale, _kind(node, 2))
@@ -311,7 +343,7 @@ def _layer_norm(
 
 @row_rule(aten._fused_rms_norm.default, rows=normalized_dims)
 def _rms_norm(
-    a: Surroundings,
+    region: Surroundings,
     node: fx.Node,
     x: Tensor,
     weight: Any,
@@ -319,13 +351,13 @@ def _rms_norm(
     normalized_shape: Any,
     **_: Any,
 ) -> tuple[Tensor, Tensor]:
-    steps = a.steps
+    steps = region.steps
     eps = torch.finfo(operand_of_rows(node).meta["val"].dtype).eps if eps is None else eps
-    total = steps.reduce("arith.addf", [x], lambda b, v: b.mul(v, v))
-    mean = steps.map("f32", total.dims, [total], lambda b, t: b.div(t, COUNT))
+    total = steps.reduce("arith.addf", [x], lambda emit, v: emit.mul(v, v))
+    mean = steps.map("f32", total.dims, [total], lambda emit, t: emit.div(t, COUNT))
     scale = _scale_of(steps, mean, eps)
     y = _affine(
-        a, x, [scale], lambda b, v, s: b.mul(v, s), (weight, None),
+        region, x, [scale], lambda emit, v, s: emit.mul(v, s), (weight, None),
         slice(-len(normalized_shape), None), shape_of(operand_of_rows(node)), _kind(node, 0),
     )  # fmt: skip
     return y, _rounded(steps, scale, _kind(node, 1))
@@ -333,7 +365,7 @@ def _rms_norm(
 
 def _norm_of_channels(
     kept: slice,
-    a: Surroundings,
+    region: Surroundings,
     node: fx.Node,
     x: Tensor,
     weight: Any,
@@ -342,11 +374,11 @@ def _norm_of_channels(
     **_: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A norm that is scaled and shifted by channel, and its statistics of the `kept` dimensions."""
-    steps = a.steps
+    steps = region.steps
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
     y = _affine(
-        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
+        region, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
         _kind(node, 0),
     )  # fmt: skip
     mean, scale = (

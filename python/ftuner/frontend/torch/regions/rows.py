@@ -98,7 +98,7 @@ def memory_order(node: fx.Node) -> tuple[int, ...] | None:
         left.remove(found)
         inner.insert(0, found)
         step = lay.product([step, extents[found]])
-    # Those of extent 1 are in front.
+    # Dimensions of extent 1 are in front.
     return tuple(dim for dim in range(len(extents)) if extents[dim] == 1) + tuple(inner)
 
 
@@ -145,7 +145,7 @@ class RowFinder(RegionFinder):
     def before(self, seed: fx.Node, state: State) -> list[fx.Node]:
         """Elementwise operators that an operand of whole rows follows from, the nearest first.
 
-        Their loops, and those of views in between, become known.
+        Their loops, and the loops of views in between, become known.
         """
         operand = operand_of_rows(seed)
         found: list[fx.Node] = []
@@ -222,7 +222,7 @@ class RowFinder(RegionFinder):
             return "a result that is not dense"
         if sum(_has_rows(value, state) for value in values) > MAX_RESULTS:
             return f"more than {MAX_RESULTS} results of whole rows"
-        # Each is a tensor of its own, which others may write to.
+        # Each is a separate tensor, which other operators may write to.
         return (
             "results that are equal" if len({value.name for value in values}) < len(exits) else None
         )

@@ -90,7 +90,7 @@ class Steps:
     ) -> Tensor:
         """Joins the elements of a row.
 
-        The result has these dimensions, or else those of the first operand without the row.
+        The result has these dimensions, or else the first operand's dimensions without the row.
         """
         instructions, value = self._emit(operands, body)
         dims = self.of_row(operands[0]) if dims is None else dims
@@ -115,7 +115,7 @@ class Steps:
         return content(one) == content(other) and walk(one) == walk(other)
 
     def of_row(self, x: Tensor) -> Dims:
-        """The dimensions of a statistic, each kept: no loop walks those of the row."""
+        """The dimensions of a statistic, each kept: no loop walks the dimensions of the row."""
         reduced = set(self.layout.leaves(self.reduced))
         dims = self.layout.resolve(x.dims)
         return tuple(tuple(loop for loop in loops if loop not in reduced) for loops in dims)

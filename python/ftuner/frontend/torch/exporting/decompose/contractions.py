@@ -44,9 +44,9 @@ def parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:
     inputs = left.split(",")
     free = [letter for letter in string.ascii_letters if letter not in equation]
     counts = [tensor.dim() - len(text.replace("...", "")) for text, tensor in zip(inputs, operands)]
-    most = max((count for count, text in zip(counts, inputs) if "..." in text), default=0)
-    rest = "".join(free[:most])
-    inputs = [text.replace("...", rest[most - count :]) for text, count in zip(inputs, counts)]
+    max_rank = max((count for count, text in zip(counts, inputs) if "..." in text), default=0)
+    rest = "".join(free[:max_rank])
+    inputs = [text.replace("...", rest[max_rank - count :]) for text, count in zip(inputs, counts)]
     if arrow:
         return inputs, right.replace("...", rest)
     every = "".join(inputs)
@@ -77,7 +77,7 @@ def _diagonal(term: Term) -> Term:
     return Term(value, letters)
 
 
-def _without(term: Term, kept: set[str]) -> Term:
+def _reduced(term: Term, kept: set[str]) -> Term:
     """A term, summed over the letters that nothing else has."""
     lone = [dim for dim, letter in enumerate(term.letters) if letter not in kept]
     if not lone:
@@ -91,9 +91,9 @@ def size_of(extent: Any) -> int:
     if isinstance(extent, int):
         return extent
     node = extent.node
-    most = node.shape_env.bound_sympy(node.expr).upper
-    if isinstance(most, sympy.Integer) and most <= _MAX_SIZE:
-        return max(int(most), 1)
+    upper = node.shape_env.bound_sympy(node.expr).upper
+    if isinstance(upper, sympy.Integer) and upper <= _MAX_SIZE:
+        return max(int(upper), 1)
     return max(int(node.hint), 1) if node.hint is not None else _SIZE
 
 
@@ -219,7 +219,7 @@ def einsum(equation: str, operands: Sequence[Tensor], *, path: Any = None) -> An
     for step in [*steps, None]:
         for place, term in enumerate(terms):
             others = [other.letters for number, other in enumerate(terms) if number != place]
-            terms[place] = _without(term, set(result).union(*others))
+            terms[place] = _reduced(term, set(result).union(*others))
         if step is not None:
             i, j = step
             rest = [term for place, term in enumerate(terms) if place not in step]

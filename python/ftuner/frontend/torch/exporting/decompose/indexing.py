@@ -158,9 +158,9 @@ def _reduced(x: Tensor, writes: _Writes, reduce: str, include_self: bool) -> Ten
     else:
         is_max = reduce == "amax"
         kind: Any = torch.finfo(x.dtype) if x.dtype.is_floating_point else torch.iinfo(x.dtype)
-        most = math.inf if x.dtype.is_floating_point else kind.max
-        least = -math.inf if x.dtype.is_floating_point else kind.min
-        chosen = writes.chosen(least if is_max else most)
+        highest = math.inf if x.dtype.is_floating_point else kind.max
+        lowest = -math.inf if x.dtype.is_floating_point else kind.min
+        chosen = writes.chosen(lowest if is_max else highest)
         result = chosen.amax(-1) if is_max else chosen.amin(-1)
         if include_self:
             result = torch.maximum(result, x) if is_max else torch.minimum(result, x)

@@ -1,4 +1,4 @@
-"""Operators on shapes, distances and searches that torch-mlir has no rule for, or a wrong one."""
+"""Operators on shapes, distances and searches without a right rule in torch-mlir."""
 
 from __future__ import annotations
 

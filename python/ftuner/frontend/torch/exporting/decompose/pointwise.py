@@ -76,11 +76,11 @@ def clamp(x: Tensor, min: Number | None = None, max: Number | None = None) -> Te
         if isinstance(bound, float) and math.isnan(bound):
             return torch.full_like(x, math.nan)
     if min is not None:
-        least = number(min, dtype, x.device)
-        x = torch.where(x < least, least, x)
+        lower = number(min, dtype, x.device)
+        x = torch.where(x < lower, lower, x)
     if max is not None:
-        most = number(max, dtype, x.device)
-        x = torch.where(x > most, most, x)
+        upper = number(max, dtype, x.device)
+        x = torch.where(x > upper, upper, x)
     return x
 
 
@@ -159,8 +159,8 @@ def _mish(x: Tensor) -> Tensor:
 
 
 def _log_sigmoid(x: Tensor) -> tuple[Tensor, Tensor]:
-    least = torch.where(x > 0, 0.0, x)
-    result = least - torch.log1p(torch.exp(-torch.abs(x)))
+    negative_part = torch.where(x > 0, 0.0, x)
+    result = negative_part - torch.log1p(torch.exp(-torch.abs(x)))
     return result.to(x.dtype), torch.zeros(0, dtype=x.dtype, device=x.device)
 
 
@@ -190,7 +190,7 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _asinh(x: Tensor) -> Tensor:
-    """Without a difference of large numbers, and without the overflow of a square."""
+    """Avoids a difference of large numbers, and the overflow of a square."""
     x = x.to(torch.get_default_dtype()) if not x.dtype.is_floating_point else x
     wide = _wide(x)
     size = wide.abs()
@@ -216,7 +216,7 @@ def _copysign(x: Tensor, y: Tensor | Number) -> Tensor:
 
 
 def _reciprocal(x: Tensor) -> Tensor:
-    """Without the check for zeros that torch-mlir adds."""
+    """Omits the check for zeros that torch-mlir adds."""
     dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
     return number(1, dtype, x.device) / x
 
@@ -243,8 +243,8 @@ def _floor_divide(x: Tensor, y: Tensor | Number) -> Any:
     quotient = (x - rest) / y
     quotient = torch.where((rest != 0) & ((rest < 0) != (y < 0)), quotient - 1, quotient)
     # The quotient is an integer, but for its rounding.
-    least = torch.floor(quotient)
-    result = torch.where(quotient - least > 0.5, least + 1, least)
+    floor = torch.floor(quotient)
+    result = torch.where(quotient - floor > 0.5, floor + 1, floor)
     result = torch.where(
         quotient == 0,
         torch.copysign(torch.zeros_like(x), x) / torch.where(y < 0, -1.0, 1.0),
@@ -269,9 +269,9 @@ def _nan_to_num(
 ) -> Tensor:
     if not x.dtype.is_floating_point:
         return x.clone()
-    most = torch.finfo(x.dtype).max
-    high = most if posinf is None else posinf
-    low = -most if neginf is None else neginf
+    largest = torch.finfo(x.dtype).max
+    high = largest if posinf is None else posinf
+    low = -largest if neginf is None else neginf
     result = torch.where(is_nan(x), number(nan or 0.0, x.dtype, x.device), x)
     result = torch.where(x == math.inf, number(high, x.dtype, x.device), result)
     return torch.where(x == -math.inf, number(low, x.dtype, x.device), result)

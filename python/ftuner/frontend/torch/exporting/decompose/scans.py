@@ -13,7 +13,7 @@ aten = torch.ops.aten
 
 
 def _before(x: Tensor, neutral: Any) -> Tensor:
-    """For each element of the last dimension all elements up to it, and a neutral one instead of the others."""
+    """All elements up to each element of the last dimension, and a neutral one in place of the others."""
     places = torch.arange(x.shape[-1], device=x.device)
     is_before = places <= places.unsqueeze(-1)
     other = torch.full((), neutral, dtype=x.dtype, device=x.device)

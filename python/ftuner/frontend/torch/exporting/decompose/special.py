@@ -221,7 +221,7 @@ _SERIES: dict[str, tuple[float, float, tuple[float, ...]]] = {
     ),
 }
 
-#: From here on the asymptotic series hold.
+#: The asymptotic series hold from this argument on.
 _FAR = 8
 
 
@@ -256,8 +256,10 @@ def _scaled_erfc(x: Tensor) -> Tensor:
 def _exp_of_square(x: Tensor, sign: float) -> Tensor:
     """exp(±x²): the square of a number of 12 bits is exact, and what it lacks is a second factor."""
     bounded = torch.clamp(x, -16, 16)
-    near = torch.round(bounded * 256) * (1 / 256)
-    found = torch.exp(sign * near * near) * torch.exp(sign * (bounded - near) * (bounded + near))
+    rounded = torch.round(bounded * 256) * (1 / 256)
+    found = torch.exp(sign * rounded * rounded) * torch.exp(
+        sign * (bounded - rounded) * (bounded + rounded)
+    )
     return torch.where(x.abs() > 16, math.inf if sign > 0 else 0.0, found)
 
 
@@ -390,13 +392,13 @@ def _log_gamma_of_positive(x: Tensor) -> Tensor:
         down = torch.where(is_large, down - 1, down)
         product = torch.where(is_large, product * down, product)
     u = torch.where(below, bounded - 1, down - 2)
-    near = u * (u + 1) * _series("LGAMMA", u)
-    near = torch.where(below, near - torch.log(bounded), near + torch.log(product))
+    small = u * (u + 1) * _series("LGAMMA", u)
+    small = torch.where(below, small - torch.log(bounded), small + torch.log(product))
     far = torch.clamp(x, min=_FAR)
     inverse = 1 / far
     series = inverse * _horner(inverse * inverse, [1 / 12, -1 / 360, 1 / 1260])
     stirling = (far - 0.5) * (torch.log(far) - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + series
-    return torch.where(x < _FAR, near, torch.where(x == math.inf, math.inf, stirling))
+    return torch.where(x < _FAR, small, torch.where(x == math.inf, math.inf, stirling))
 
 
 def _lgamma(x: Tensor) -> Tensor:
@@ -454,8 +456,8 @@ def _unscaled(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor
 
 def _spherical_bessel_j0(x: Tensor) -> Tensor:
     square = x * x
-    near = _horner(square, [1, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880])
-    found = torch.where(x.abs() < 0.5, near, torch.sin(x) / x)
+    series = _horner(square, [1, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880])
+    found = torch.where(x.abs() < 0.5, series, torch.sin(x) / x)
     return torch.where(x.abs() == math.inf, 0.0, found)
 
 
