@@ -142,6 +142,58 @@ struct DropUnitDimsOfOutput : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
+/// Returns the loops of extent 1 that the operator has only since all its
+/// inputs that have them are expanded to have them.
+SmallVector<unsigned> expandedUnitLoops(linalg::GenericOp op) {
+  SmallVector<unsigned> units;
+  for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges())) {
+    bool isExpanded = false, isOwn = !isUnit(extent);
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      std::optional<unsigned> dim =
+          op.getMatchingIndexingMap(input).getResultPosition(
+              getAffineDimExpr(loop, op.getContext()));
+      if (!dim)
+        continue;
+      auto expand = input->get().getDefiningOp<tensor::ExpandShapeOp>();
+      bool addsUnit =
+          expand &&
+          expand.getReassociationIndices()[expand.getCorrespondingSourceDim(
+                                               *dim)]
+                  .size() > 1;
+      isExpanded |= addsUnit;
+      isOwn |= !addsUnit;
+    }
+    if (isExpanded && !isOwn)
+      units.push_back(loop);
+  }
+  return units;
+}
+
+/// Drops loops of extent 1 that an elementwise operator has only since its
+/// inputs are expanded, such as the reduced dimension of a maximum that is
+/// kept. The reshapes before and after the operator then meet.
+struct DropExpandedUnitLoops : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureTensorSemantics() ||
+        op.getNumParallelLoops() != op.getNumLoops())
+      return failure();
+    SmallVector<unsigned> units = expandedUnitLoops(op);
+    if (units.empty())
+      return failure();
+    linalg::ControlDropUnitDims control;
+    control.controlFn = [&](Operation *) { return units; };
+    FailureOr<linalg::DropUnitDimsResult> reduced =
+        linalg::dropUnitDims(rewriter, op, control);
+    if (failed(reduced))
+      return failure();
+    rewriter.replaceOp(op, reduced->replacements);
+    return success();
+  }
+};
+
 struct UKernelExpandViewsPass
     : public ftuner::impl::UKernelExpandViewsPassBase<UKernelExpandViewsPass> {
   void runOnOperation() override {
@@ -152,7 +204,8 @@ struct UKernelExpandViewsPass
     linalg::populateFoldReshapeOpsByExpansionPatterns(set, shouldExpand);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(set);
     populateDropUnitDimsPatterns(set);
-    set.add<FoldUnitReshapes, DropUnitDimsOfOutput>(&getContext());
+    set.add<FoldUnitReshapes, DropUnitDimsOfOutput, DropExpandedUnitLoops>(
+        &getContext());
     populateCleanupPatterns(set);
     FrozenRewritePatternSet patterns(std::move(set));
     IRRewriter rewriter(&getContext());

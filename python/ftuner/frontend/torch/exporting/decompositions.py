@@ -88,7 +88,7 @@ def table_for_iree(attention_as_products: bool) -> dict[Any, Callable[..., Any]]
     for operator in _OF_IREE:
         del result[operator]
     if attention_as_products:
-        result[aten.scaled_dot_product_attention.default] = attention
+        result[aten.scaled_dot_product_attention.default] = _attention_for_iree
     return result
 
 
@@ -285,6 +285,31 @@ def _attention_scale(query: Tensor, scale: float | None) -> float | Tensor:
     return root.to(query.dtype)
 
 
+def _masked_scores(
+    query: Tensor,
+    key: Tensor,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
+    """The products of queries and keys, scaled; -inf for keys that a query does not attend to."""
+    scores = torch.matmul(query, key.transpose(-2, -1)) * _attention_scale(query, scale)
+    if is_causal:
+        rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
+        attends = torch.arange(key.shape[-2], device=query.device) <= rows
+        return torch.where(attends, scores, -math.inf)
+    if attn_mask is None:
+        return scores
+    if attn_mask.dtype == torch.bool:
+        return torch.where(attn_mask, scores, -math.inf)
+    return scores + attn_mask
+
+
+def _repeat_heads(query: Tensor, heads: Tensor) -> Tensor:
+    """Repeats each head of keys or of values for its group of heads of queries."""
+    return heads.repeat_interleave(query.shape[-3] // heads.shape[-3], -3)
+
+
 def attention(
     query: Tensor,
     key: Tensor,
@@ -296,30 +321,44 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Two products and a softmax. A row without any key is 0, as PyTorch has it."""
+    """Returns two products and a softmax, which is 0 in rows without any key, as in PyTorch."""
     if enable_gqa:
-        # Each head of keys serves a group of heads of queries.
-        groups = query.shape[-3] // key.shape[-3]
-        key = key.repeat_interleave(groups, -3)
-        value = value.repeat_interleave(groups, -3)
-    scores = torch.matmul(query, key.transpose(-2, -1)) * _attention_scale(query, scale)
-    # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
-    # in a row of nothing else.
-    lowest = torch.finfo(scores.dtype).min
-    has_keys = None
-    if is_causal:
-        rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
-        counts = torch.arange(key.shape[-2], device=query.device) <= rows
-        scores = torch.where(counts, scores, lowest)
-    elif attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = torch.where(attn_mask, scores, lowest)
-        has_keys = attn_mask.any(-1, keepdim=True)
-    elif attn_mask is not None:
-        scores = torch.clamp(scores + attn_mask, min=lowest)
-        has_keys = (attn_mask != -math.inf).any(-1, keepdim=True)
+        key, value = _repeat_heads(query, key), _repeat_heads(query, value)
+    scores = _masked_scores(query, key, attn_mask, is_causal, scale)
+    if attn_mask is None:
+        weights = torch.softmax(scores, -1)
+    else:
+        wide = scores.float() if scores.element_size() < 4 else scores
+        maximum = wide.amax(-1, keepdim=True)
+        powers = (wide - maximum).exp()
+        weights = powers / powers.sum(-1, keepdim=True)
+        weights = torch.where(maximum == -math.inf, 0.0, weights).to(scores.dtype)
+    return torch.matmul(weights, value)
+
+
+def _attention_for_iree(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Returns the same as `attention`, but selects zeros in the result.
+
+    IREE does not compile for CUDA a softmax that ends in a select.
+    """
+    if enable_gqa:
+        key, value = _repeat_heads(query, key), _repeat_heads(query, value)
+    scores = _masked_scores(query, key, attn_mask, is_causal, scale)
     result = torch.matmul(torch.softmax(scores, -1), value)
-    # Select in the result, not in the weights: IREE does not compile for CUDA a softmax that ends in a select.
-    return result if has_keys is None else torch.where(has_keys, result, 0.0)
+    if attn_mask is None:
+        return result
+    attends = attn_mask if attn_mask.dtype == torch.bool else attn_mask != -math.inf
+    return torch.where(attends.any(-1, keepdim=True), result, 0.0)
 
 
 def _convolution(
