@@ -56,7 +56,8 @@ Extent ExtentAnalysis::resolve(const Extent &extent) const {
   Extent result = number(extent.factor);
   for (unsigned index : extent.unknowns) {
     const std::optional<Extent> &equal = unknowns[index].equal;
-    result = product(result, equal ? resolve(*equal) : Extent{1, {index}});
+    Extent itself{1, {index}};
+    result = product(result, equal ? resolve(*equal) : itself);
   }
   return result;
 }

@@ -751,31 +751,32 @@ std::vector<float> Predictor::encodeDevice(const LatencyDevice &device) const {
   return form->encodeDevice(figuresOf(device));
 }
 
-double Predictor::shareUnknown(const PredictorProgram &program) const {
-  size_t unknown = 0, total = 0;
+double Predictor::unfamiliarShare(const PredictorProgram &program) const {
+  size_t numUnfamiliar = 0, numFeatures = 0;
   for (const PredictorTree &tree : program) {
     auto it = featureRanges.find(tree.ordering.size());
     if (it == featureRanges.end())
       return 1;
-    const float *least = it->second.data();
-    const float *most = least + it->second.size() / 2;
+    const std::vector<float> &ranges = it->second;
+    const float *minimum = ranges.data();
+    const float *maximum = minimum + ranges.size() / 2;
     for (const ProgramFeatures &features : tree.features)
       for (float value : features) {
-        bool isBelow = value < *least++ - featureMargin;
-        bool isAbove = value > *most++ + featureMargin;
-        unknown += isBelow || isAbove;
-        ++total;
+        bool isBelow = value < *minimum++ - featureMargin;
+        bool isAbove = value > *maximum++ + featureMargin;
+        numUnfamiliar += isBelow || isAbove;
+        ++numFeatures;
       }
   }
-  return static_cast<double>(unknown) / static_cast<double>(total);
+  return static_cast<double>(numUnfamiliar) / static_cast<double>(numFeatures);
 }
 
 std::string Predictor::unknownIn(const PredictorProgram &program) const {
   for (const PredictorTree &tree : program)
     if (!featureRanges.count(tree.ordering.size()))
       return std::to_string(tree.ordering.size()) + " statements";
-  double share = shareUnknown(program);
-  if (share <= unknownShare)
+  double share = unfamiliarShare(program);
+  if (share <= maxUnfamiliarShare)
     return "";
   return llvm::formatv("{0:P0} of its features far from all that it was "
                        "trained on",

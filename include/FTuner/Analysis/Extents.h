@@ -18,10 +18,11 @@
 
 namespace ftuner {
 
-/// factor · unknowns; a number without unknowns.
+/// The product of a factor and of unknowns; without unknowns it is a number.
 struct Extent {
   int64_t factor = 1;
-  /// Numbers of unknowns, ascending; one may occur several times.
+  /// Unknowns by number (places in `ExtentAnalysis::unknowns`), ascending; one
+  /// may occur several times.
   llvm::SmallVector<unsigned, 2> unknowns;
 
   bool isStatic() const { return unknowns.empty() || factor == 0; }
@@ -73,7 +74,7 @@ private:
     int64_t dim;
     /// Argument and dimension where it was found first.
     std::optional<std::pair<unsigned, int64_t>> origin;
-    /// What it equals by assertion: another unknown, or a number.
+    /// The extent that assertions declare equal, if any.
     std::optional<Extent> equal;
   };
 
@@ -83,6 +84,8 @@ private:
   Extent mixed(mlir::OpFoldResult size);
   std::optional<Extent> evaluate(mlir::AffineExpr expr, mlir::ValueRange dims,
                                  mlir::ValueRange symbols);
+  /// Replaces every unknown that assertions declare equal to another extent by
+  /// that extent, until only unknowns without such an extent are left.
   Extent resolve(const Extent &extent) const;
   void assumeEqual(Extent lhs, Extent rhs);
 

@@ -80,15 +80,20 @@ public:
   /// Figures of a device as `predict` takes them. After a training on one
   /// device they do not count: nothing tells what they do.
   std::vector<float> encodeDevice(const LatencyDevice &device) const;
-  /// Why the predictor says nothing of a program, in words that follow "with";
-  /// empty where it does: a number of statements that it has no head for, or a
-  /// share above `unknownShare` of features more than `featureMargin` beyond
-  /// those that the same statement had in its training.
+  /// Returns the reason why the predictor cannot predict a program, in words
+  /// that follow "with"; empty if it can. The reason is a tree whose number of
+  /// statements the training did not have, or more than `maxUnfamiliarShare` of
+  /// unfamiliar features.
   std::string unknownIn(const PredictorProgram &program) const;
-  /// Features are magnitudes to base 2: eight times as much.
-  static constexpr double featureMargin = 3, unknownShare = 0.05;
-  /// That share, 1 without a head.
-  double shareUnknown(const PredictorProgram &program) const;
+  /// Returns the share of the program's features that are unfamiliar: more than
+  /// `featureMargin` outside the range that the same feature of the same
+  /// statement had in the training. Returns 1 if the training had no tree with
+  /// as many statements as one of the program's.
+  double unfamiliarShare(const PredictorProgram &program) const;
+  /// Margin around the ranges of the training. Features are logarithms to base
+  /// 2, so 3 is a factor of eight.
+  static constexpr double featureMargin = 3;
+  static constexpr double maxUnfamiliarShare = 0.05;
 
   /// Microseconds of each program, or its ratio to what `latency` predicts. A
   /// ratio is that of the nearest program that the training's ranges of
@@ -116,8 +121,9 @@ private:
   std::unique_ptr<PredictorForm> form;
   bool isCorrection = false;
   double leastLabel = 0, mostLabel = 0;
-  /// By the number of statements: the least features of each statement, and
-  /// then the greatest ones.
+  /// Ranges of the features in the training, by a tree's number of statements:
+  /// the minima of all features, statement by statement, then all maxima in the
+  /// same order.
   std::map<size_t, std::vector<float>> featureRanges;
   std::string digest;
   std::map<std::string, int64_t> trainedOn;

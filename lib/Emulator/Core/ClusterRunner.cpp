@@ -108,7 +108,7 @@ bool ClusterRunner::makeProgress() {
     });
   };
   return anyBlock(
-             [](BlockRunner &block) { return block.collectives.complete(); }) ||
+             [](BlockRunner &block) { return block.collectives.completeWaiting(); }) ||
          anyBlock(
              [](BlockRunner &block) { return block.products.complete(); }) ||
          anyBlock([](BlockRunner &block) { return block.barriers.open(); }) ||

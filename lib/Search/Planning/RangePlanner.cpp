@@ -47,7 +47,8 @@ private:
   Shape generalShape() const;
   /// Returns the unaligned general family.
   llvm::Expected<KernelFamily> chooseUnalignedGeneral() const;
-  /// Returns whether the sizes allow the widest vectors that any sizes allow.
+  /// Returns whether operands of the shape are aligned for the widest accesses
+  /// of the candidates.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
   /// Returns the families of the best programs of samples that break the
   /// alignment, without alignment requirements.

@@ -33,7 +33,8 @@ public:
   void dropIdleParts();
 
 private:
-  /// Returns whether the sizes allow the widest vectors that any sizes allow.
+  /// Returns whether operands of the shape are aligned for the widest accesses
+  /// of the candidates.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
   /// Adds the sizes from which a family of the plan has one more block along
   /// the main axis: another family may be better from there on.

@@ -230,6 +230,23 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
   return refusal;
 }
 
+/// Returns the error for an empty set, with the nearest refusal of each path.
+static llvm::Error
+makeNoCandidatesError(const SearchProblem &problem,
+                      llvm::ArrayRef<const CodegenModel *> paths,
+                      CandidateSet &set) {
+  std::string refusals;
+  for (const CodegenModel *path : paths)
+    if (std::string refusal =
+            Enumerator(problem, *path, set).nearestRefusal(set.alignment);
+        !refusal.empty())
+      refusals += "; the nearest: " + refusal;
+  return makeError("found no feasible uKernel for workload '" +
+                   problem.workload.name + "' on device '" +
+                   problem.device.name + "' with operands aligned to " +
+                   Twine(set.alignment) + " bytes" + refusals);
+}
+
 llvm::Expected<CandidateSet>
 ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   auto paths =
@@ -237,22 +254,12 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   if (!paths)
     return paths.takeError();
   CandidateSet set;
-  set.alignment = alignment;
+  set.alignment = alignment; // The enumerators offer tiles for it.
   for (const CodegenModel *path : *paths)
     Enumerator(problem, *path, set).run();
-  if (set.candidates.empty()) {
-    std::string refusals;
-    for (const CodegenModel *path : *paths)
-      if (std::string refusal =
-              Enumerator(problem, *path, set).nearestRefusal(alignment);
-          !refusal.empty())
-        refusals += "; the nearest: " + refusal;
-    return makeError("found no feasible uKernel for workload '" +
-                     problem.workload.name + "' on device '" +
-                     problem.device.name + "' with operands aligned to " +
-                     Twine(alignment) + " bytes" + refusals);
-  }
-  set.alignment = 1;
+  if (set.candidates.empty())
+    return makeNoCandidatesError(problem, *paths, set);
+  set.alignment = 1; // From here on the alignment that the candidates need.
   for (const Candidate &candidate : set.candidates)
     set.alignment = std::max(set.alignment, candidate.family.alignment());
   return set;

@@ -335,7 +335,7 @@ TEST_F(LearnedTest, UnknownProgramsHaveTheTimeOfLatency) {
                               SizeRange::fixed(1 << 20));
   shape = {1 << 20, 1 << 20, 1 << 20};
   PredictorProgram trees = predictorProgram(workload, program(), shape, device);
-  EXPECT_GT(predictor->shareUnknown(trees), Predictor::unknownShare);
+  EXPECT_GT(predictor->unfamiliarShare(trees), Predictor::maxUnfamiliarShare);
   trees.front().ordering.resize(3);
   EXPECT_EQ(predictor->unknownIn(trees), "3 statements");
   std::unique_ptr<CostEvaluator> learned = evaluator("learned");

@@ -73,8 +73,9 @@ struct RowBodies {
   /// these outputs as operands.
   mlir::Block *values = nullptr, *map = nullptr;
   llvm::SmallVector<unsigned, 2> valueOutputs, mapOutputs;
-  /// The numbers, as operands, of the states that a slice of a row leaves, one
-  /// for each reduction; empty for an operator that reduces whole rows.
+  /// If the operator reduces a slice of each row: for each reduction, the number
+  /// of the operand to which it writes its state. Empty if the operator reduces
+  /// whole rows.
   llvm::SmallVector<unsigned> states;
 };
 

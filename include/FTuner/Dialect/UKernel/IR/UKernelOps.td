@@ -521,7 +521,7 @@ def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"C
   let assemblyFormat = "$sizes $body attr-dict";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// What the tile computes.
+    /// Returns the operator that the tile computes: the last op of the body.
     ::ftuner::ukernel::OperatorOpInterface getOperator();
   }];
 }
