@@ -6,7 +6,7 @@ using namespace ftuner;
 
 std::vector<float>
 PredictorForest::encodeDevice(llvm::ArrayRef<float> figures) const {
-  // Of devices that do not differ no tree asks.
+  // If the devices of the training do not differ, no tree asks for a figure.
   return figures.empty() ? std::vector<float>(numDeviceFigures) : figures.vec();
 }
 

@@ -85,7 +85,7 @@ struct Read {
   }
 };
 
-/// How the states of two parts of a reduction become that of both.
+/// The way to merge the states of two parts of a reduction.
 enum class Merge {
   Sum,
   Product,
@@ -103,18 +103,18 @@ enum class Merge {
 /// "sum", "product", "maximum", "minimum", "scaled-sums", "moments", "other".
 llvm::StringRef nameOf(Merge merge);
 
-/// A number, or an element along axes of its own, that a reduction updates.
+/// A number that a reduction updates for each element of the computation's
+/// space axes, except `invariantAxes`.
 struct Accumulator {
   std::string name;
   ElementType type = ElementType::F32;
   /// Value of an empty part.
   Identity identity = Identity::Zero;
-  /// The space axes of its computation without which it is the same.
-  AxisSet without = {};
+  /// Space axes of the computation along which the accumulator does not change.
+  AxisSet invariantAxes = {};
 };
 
-/// The state of a reduction: one or more accumulators, which are merged
-/// together.
+/// State of a reduction: one or more accumulators, which are merged together.
 struct State {
   std::vector<Accumulator> accumulators = {Accumulator{"sum"}};
   Merge merge = Merge::Sum;
@@ -122,7 +122,8 @@ struct State {
   /// to its values.
   std::vector<Operations> mergeOperations = {}, finalize = {};
   /// The computation whose state scales this one whenever it moves, such as the
-  /// maximum of attention's row; none where the state depends on no other.
+  /// maximum of attention's row; no value if the state does not depend on
+  /// another one.
   std::optional<unsigned> correctedBy = std::nullopt;
 
   /// Returns the operations of a merge of two states: `mergeOperations`, or if

@@ -364,7 +364,7 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
     return sectorBytes;
   // Rows of a packed operand lie one behind the other.
   if (operand->isPacked) {
-    auto [m, n, k] = ContractionAxes::of(workload.reduceAxes());
+    auto [m, n, k] = ContractionAxes::forReduceAxes(workload.reduceAxes());
     return static_cast<double>(operand->elementBytes * tile[n] * tile[k]);
   }
   std::optional<unsigned> axis = operand->contiguousAxis();

@@ -1,4 +1,4 @@
-//===- ShapeAssignment.h - Which family serves which shape ------*- C++ -*-===//
+//===- ShapeAssignment.h - Shapes of each family ----------------*- C++ -*-===//
 //
 // Sends every shape of a range to one of the families that a plan has chosen. A
 // sampled size of the main axis goes to the family with the best rating; sizes

@@ -179,7 +179,7 @@ static bool hasBatchTile(const TileRules &rules, const BlockTile &tile) {
 }
 
 void Enumerator::run() {
-  bool isByRulesAlone = problem.options.tileRule == TileRule::Divisors;
+  bool isOnlyByRules = problem.options.tileRule == TileRule::Divisors;
   auto byRules = [&](const UKernel &ukernel) {
     return rules && rules->allows(ukernel);
   };
@@ -192,8 +192,8 @@ void Enumerator::run() {
             hasBatchTile(*rules, ukernel.blockTile))
           return;
         bool isByRules =
-            (isByRulesAlone || kind != BlockKind::Odd) && byRules(ukernel);
-        if (!isByRules && (isByRulesAlone || kind != BlockKind::Suited))
+            (isOnlyByRules || kind != BlockKind::Odd) && byRules(ukernel);
+        if (!isByRules && (isOnlyByRules || kind != BlockKind::Suited))
           return;
         block = offered;
         block.combineAxis = combineAxis;
@@ -206,7 +206,7 @@ void Enumerator::run() {
 
 std::string Enumerator::nearestRefusal(int64_t alignment) const {
   std::string refusal;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t minLacking = std::numeric_limits<int64_t>::max();
   space->forEachBlock(
       alignment, [&](const KernelFamily &offered, const UKernel &, BlockKind) {
         KernelFamily block = offered;
@@ -222,9 +222,9 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
           error = checkSpillFree(problem, block);
         }
         std::string reason = llvm::toString(std::move(error));
-        if (reason.empty() || lacking >= least)
+        if (reason.empty() || lacking >= minLacking)
           return;
-        least = lacking;
+        minLacking = lacking;
         refusal = block.str() + ": " + reason;
       });
   return refusal;

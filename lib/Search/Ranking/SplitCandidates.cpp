@@ -96,8 +96,8 @@ private:
 bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
                                  const Shape &shape) const {
   double microseconds = -score - constants.launch;
-  double least = best.path().sharesOutSlices() ? kMinRowsTime : kMinTime;
-  return microseconds > least * constants.secondKernel;
+  double minTime = best.path().sharesOutSlices() ? kMinRowsTime : kMinTime;
+  return microseconds > minTime * constants.secondKernel;
 }
 
 void SplitFinder::visit(const Shape &shape) {

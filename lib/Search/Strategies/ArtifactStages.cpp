@@ -47,7 +47,7 @@ public:
           operand.role != OperandRole::Input)
         continue;
       double size = static_cast<double>(operand.elementBytes);
-      for (unsigned axis : AxisSet::of(operand.axes).list())
+      for (unsigned axis : AxisSet::containing(operand.axes).list())
         size *= static_cast<double>(ukernel.blockTile[axis]);
       bytes += size;
     }

@@ -243,7 +243,7 @@ inline StubSpace::StubSpace(const StubModel &path, const Workload &workload)
   combineAxes = path.axes;
   workerGranule = ceilDiv(32, path.threadsPerWorker);
   maxWorkers = 1024 / path.threadsPerWorker;
-  leastRowBytes = 4 * reduceGranule * 2;
+  minRowBytes = 4 * reduceGranule * 2;
 }
 
 inline void StubSpace::forEachBlock(int64_t alignment,

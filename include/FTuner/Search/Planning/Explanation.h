@@ -87,7 +87,8 @@ double rooflineMicroseconds(const SearchProblem &problem,
 
 /// Figures over several shapes; means are weighted.
 struct ExplanationSummary {
-  /// Predicted time over that of each shape's fastest program, less 1.
+  /// Predicted time divided by the time of each shape's fastest program,
+  /// less 1.
   struct Regret {
     double mean = 0, worst = 0;
     /// Index of the shape with the worst regret.

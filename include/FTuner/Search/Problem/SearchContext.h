@@ -1,4 +1,4 @@
-//===- SearchContext.h - What a search has beside its problem ---*- C++ -*-===//
+//===- SearchContext.h - Context of a search --------------------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHCONTEXT_H
 #define FTUNER_SEARCH_PROBLEM_SEARCHCONTEXT_H
 

@@ -1,4 +1,4 @@
-//===- SearchProblem.h - What a search is asked -----------------*- C++ -*-===//
+//===- SearchProblem.h - Problem that a search solves -----------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHPROBLEM_H
 #define FTUNER_SEARCH_PROBLEM_SEARCHPROBLEM_H
 

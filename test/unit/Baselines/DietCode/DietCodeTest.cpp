@@ -20,21 +20,21 @@ using namespace ftuner;
 TEST(DietCodeOccupancyTest, AsWorkedByHand) {
   EXPECT_DOUBLE_EQ(busyShare(144, 40), 0.9);
   OccupancyFactor linear;
-  EXPECT_DOUBLE_EQ(linear.of(144, 40), 0.93);
-  EXPECT_DOUBLE_EQ(linear.of(36, 40), 0.93);
-  EXPECT_DOUBLE_EQ(linear.of(41, 40), 0.65875);
+  EXPECT_DOUBLE_EQ(linear.valueFor(144, 40), 0.93);
+  EXPECT_DOUBLE_EQ(linear.valueFor(36, 40), 0.93);
+  EXPECT_DOUBLE_EQ(linear.valueFor(41, 40), 0.65875);
   OccupancyFactor hyperbolic;
   hyperbolic.form = OccupancyForm::Hyperbolic;
-  EXPECT_NEAR(hyperbolic.of(144, 40), 0.9506, 5e-5);
-  EXPECT_NEAR(hyperbolic.of(36, 40), 0.9280, 5e-5);
-  EXPECT_NEAR(hyperbolic.of(41, 40), 0.6923, 5e-5);
+  EXPECT_NEAR(hyperbolic.valueFor(144, 40), 0.9506, 5e-5);
+  EXPECT_NEAR(hyperbolic.valueFor(36, 40), 0.9280, 5e-5);
+  EXPECT_NEAR(hyperbolic.valueFor(41, 40), 0.6923, 5e-5);
   OccupancyFactor share;
   share.form = OccupancyForm::Share;
-  EXPECT_DOUBLE_EQ(share.of(41, 40), 41.0 / 80);
+  EXPECT_DOUBLE_EQ(share.valueFor(41, 40), 41.0 / 80);
   for (OccupancyForm form : {OccupancyForm::Linear, OccupancyForm::Hyperbolic,
                              OccupancyForm::Share, OccupancyForm::Off})
     for (int blocks : {40, 80, 4000})
-      EXPECT_DOUBLE_EQ(OccupancyFactor{form}.of(blocks, 40), 1);
+      EXPECT_DOUBLE_EQ(OccupancyFactor{form}.valueFor(blocks, 40), 1);
 }
 
 /// Runs of 1 to 400 blocks on 80 SMs that a k slows down, with an error of 5 %
@@ -49,7 +49,7 @@ static std::vector<RaggedRun> raggedRuns(double k, size_t count,
     double blocks = 1 + drawBelow(400, random);
     double share = busyShare(blocks, 80);
     if (share < 0.98)
-      runs.push_back({share, (1 + error(random)) / truth.of(blocks, 80)});
+      runs.push_back({share, (1 + error(random)) / truth.valueFor(blocks, 80)});
   }
   return runs;
 }
@@ -303,7 +303,7 @@ static DietCodeTuner::Timer syntheticTimer(const SearchProblem &problem,
       }
       OccupancyFactor occupancy;
       times.push_back(padded / rate /
-                      occupancy.of(blocks, problem.device.smCount) * 1e6);
+                      occupancy.valueFor(blocks, problem.device.smCount) * 1e6);
       if (asked)
         ++*asked;
     }
