@@ -1,4 +1,4 @@
-//===- Extents.cpp - Where sizes of tensors come from ---------------------===//
+//===- Extents.cpp - Sources of the sizes of tensors ----------------------===//
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/SizeSources.h"
 #include "FTuner/HostAbi/HostAbi.h"
@@ -56,8 +56,8 @@ Extent ExtentAnalysis::resolve(const Extent &extent) const {
   Extent result = number(extent.factor);
   for (unsigned index : extent.unknowns) {
     const std::optional<Extent> &equal = unknowns[index].equal;
-    Extent itself{1, {index}};
-    result = product(result, equal ? resolve(*equal) : itself);
+    Extent unresolved{1, {index}};
+    result = product(result, equal ? resolve(*equal) : unresolved);
   }
   return result;
 }

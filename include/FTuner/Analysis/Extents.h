@@ -1,9 +1,9 @@
-//===- Extents.h - Where sizes of tensors come from -------------*- C++ -*-===//
+//===- Extents.h - Sources of the sizes of tensors --------------*- C++ -*-===//
 //
 // The size of a dimension is followed through the operators that produce the
-// tensor back to what the function is given: a product of a number and of
-// unknowns. Two sizes with equal products are equal at run time; ranges of the
-// symbols give the range of a product.
+// tensor back to the arguments of the function. The result is a product of a
+// number and of unknowns. Two sizes with equal products are equal at run time;
+// ranges of the symbols give the range of a product.
 //
 // Upstream's ValueBoundsConstraintSet answers the same for sums, but not for
 // products, which come with every reshape.
@@ -37,33 +37,33 @@ class ExtentAnalysis {
 public:
   explicit ExtentAnalysis(mlir::FunctionOpInterface function);
 
-  /// The size of a dimension of a ranked tensor.
+  /// Returns the size of a dimension of a ranked tensor.
   Extent dimOf(mlir::Value tensor, int64_t dim);
-  /// The product of the sizes of some dimensions of a ranked tensor.
+  /// Returns the product of the sizes of some dimensions of a ranked tensor.
   Extent groupOf(mlir::Value source, llvm::ArrayRef<int64_t> dims);
-  /// A value of type index.
+  /// Returns the extent of a value of type index.
   Extent valueOf(mlir::Value value);
 
-  /// Takes for equal what the function's cf.assert before `op` say. Calls must
-  /// follow the order of the program.
+  /// Assumes the equalities that the function's cf.assert before `op` state.
+  /// Calls must follow the order of the program.
   void assumeAssertionsBefore(mlir::Operation *op);
 
-  /// The sizes that an extent takes; `0 to ?` where nothing is declared.
+  /// Returns the range of an extent; `0 to ?` if nothing is declared.
   ukernel::RangeAttr rangeOf(const Extent &extent);
 
-  /// The names of the extent's unknowns, sorted, if every one is a symbol and
-  /// there is one at least.
+  /// Returns the names of the extent's unknowns, sorted, if there is at least
+  /// one and every one is a symbol.
   std::optional<llvm::SmallVector<mlir::StringAttr>>
   symbolsOf(const Extent &extent) const;
 
-  /// What an unknown is called in formulas: its symbol, "arg0_dim1", or
+  /// Returns the name of an unknown in formulas: its symbol, "arg0_dim1", or
   /// "size2".
   std::string nameOf(unsigned unknown) const;
 
-  /// "dimension 1 of argument 0", if the extent is one.
+  /// Returns "dimension 1 of argument 0" if the extent is a dimension.
   std::optional<std::string> describe(const Extent &extent) const;
-  /// "'B' times 'T'", if the extent is a product of symbols whose declared
-  /// ranges let it exceed the largest extent of an axis.
+  /// Returns "'B' times 'T'" if the extent is a product of symbols whose
+  /// declared ranges let it exceed the largest extent of an axis.
   std::optional<std::string> describeUnlessFits(const Extent &extent) const;
 
 private:
@@ -72,7 +72,7 @@ private:
     mlir::StringAttr symbol;
     mlir::Value value;
     int64_t dim;
-    /// Argument and dimension where it was found first.
+    /// Argument and dimension where the unknown was found first.
     std::optional<std::pair<unsigned, int64_t>> origin;
     /// The extent that assertions declare equal, if any.
     std::optional<Extent> equal;

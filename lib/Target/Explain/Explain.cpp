@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Whether the same is said about two workloads.
+/// Returns whether the explanations of two workloads are the same.
 static bool isExplainedAlike(const WorkloadExplanation &lhs,
                              const WorkloadExplanation &rhs) {
   return lhs.planName == rhs.planName &&
@@ -74,11 +74,11 @@ ftuner::collectWorkloads(ModuleOp module) {
 std::string ftuner::didYouMean(llvm::StringRef name,
                                llvm::ArrayRef<std::string> known) {
   llvm::StringRef closest;
-  unsigned least = std::max<size_t>(name.size() / 2, 1) + 1;
+  unsigned minDistance = std::max<size_t>(name.size() / 2, 1) + 1;
   for (const std::string &candidate : known) {
     unsigned distance = name.edit_distance_insensitive(candidate);
-    if (distance < least) {
-      least = distance;
+    if (distance < minDistance) {
+      minDistance = distance;
       closest = candidate;
     }
   }
@@ -167,7 +167,7 @@ static NamedSizes withAxes(const NamedSizes &named,
   return result;
 }
 
-/// Fills in the shapes and what is said about them.
+/// Fills in the shapes and their explanations.
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
                            llvm::ArrayRef<NamedSizes> sizes,
                            llvm::ArrayRef<FunctionWork> functions,

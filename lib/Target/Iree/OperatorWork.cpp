@@ -1,4 +1,4 @@
-//===- OperatorWork.cpp - What the operators of a function do -------------===//
+//===- OperatorWork.cpp - Work of a function's operators ------------------===//
 #include "FTuner/Target/OperatorWork.h"
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/KernelWork.h"
@@ -31,7 +31,8 @@ private:
   AffineExpr elementsOf(Value tensor);
   AffineExpr flopsOf(ukernel::OperatorOpInterface op);
   AffineExpr flopsOf(linalg::LinalgOp op);
-  /// Of IREE's iree_linalg_ext.attention; null if it has another form.
+  /// Returns the FLOPs of IREE's iree_linalg_ext.attention; null if it has
+  /// another form.
   AffineExpr flopsOfAttention(Operation *op);
   void add(Operation *op, AffineExpr flops, bool isContraction);
   void visit(Operation *op);

@@ -1,4 +1,4 @@
-//===- RowComputations.cpp - What a row reduction computes ----------------===//
+//===- RowComputations.cpp - Computations of row reductions ---------------===//
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 
 using namespace mlir;

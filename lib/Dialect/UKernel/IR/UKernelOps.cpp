@@ -76,7 +76,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.getCurrentLocation(&location) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
-  // What is no schedule would be taken for none.
+  // Without this check, another attribute would be taken for a missing
+  // schedule.
   Attribute schedule = result.attributes.get(getScheduleAttrName(result.name));
   if (schedule && !isa<ScheduleAttrInterface>(schedule))
     return parser.emitError(location)
