@@ -92,8 +92,8 @@ Evaluator::Evaluator(const Workload &workload, const DeviceSpec &device,
       calibration(options.calibration),
       deviation(this->predictor->deviation(device.name)),
       figures(this->predictor->encodeDevice(latencyDevice(device))) {
-  if (deviation && deviation->between > 0)
-    calibration.deviation = deviation->between;
+  if (deviation && deviation->withinShape > 0)
+    calibration.deviation = deviation->withinShape;
 }
 
 void Evaluator::scoreEach(llvm::ArrayRef<Program> programs,

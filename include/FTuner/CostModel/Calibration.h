@@ -3,7 +3,7 @@
 // What the latency model needs beside a device's data sheet, in JSON files
 // apart from the descriptions (lib/CostModel/calibrations/*.json, schema in
 // docs/calibration.md): for all devices ("global"), or for one. A device
-// without a calibration of its own uses that of a device with the same die, or
+// without a calibration uses the calibration of a device with the same die, or
 // else the global one.
 //
 //===----------------------------------------------------------------------===//
@@ -69,7 +69,7 @@ struct Calibration {
 };
 
 /// Parses and checks a calibration (schema: docs/calibration.md). Constants
-/// that it does not name, and a missing deviation, are those of the global one.
+/// that it does not name, and a missing deviation, come from the global one.
 /// An error names `sourceName`, the line and the field, and says what was
 /// expected.
 llvm::Expected<Calibration> parseCalibration(llvm::StringRef json,
@@ -80,7 +80,7 @@ llvm::json::Object toJson(const Calibration &calibration);
 /// A built-in calibration by name, or else the file at that path. The error for
 /// an unknown name lists the built-in ones.
 llvm::Expected<Calibration> loadCalibration(llvm::StringRef nameOrPath);
-/// The built-in calibration for devices that have none of their own.
+/// Returns the built-in calibration for devices without a calibration.
 const Calibration &globalCalibration();
 /// The built-in calibration of the device's name; else the first, by name, of
 /// its die; else the global one.

@@ -125,8 +125,8 @@ private:
 };
 
 /// Metrics of many uKernels of one codegen path for one shape after another of
-/// a contraction. What a tile size makes of an extent is computed once for each
-/// size along each axis, so a uKernel costs a few operations for each shape.
+/// a contraction. Blocks and padding of a tile size along an axis are computed
+/// once, so a uKernel costs a few operations for each shape.
 /// Workload and device outlive the object.
 class FactoredMetrics {
 public:
@@ -161,7 +161,7 @@ private:
   ContractionAxes axes;
   std::vector<int64_t> tilesM, tilesN;
   std::vector<ReduceTile> tilesK;
-  /// With 1 along axes that are no batch axes.
+  /// Batch tiles, with 1 along axes that are not batch axes.
   std::vector<BlockTile> batchTiles;
   std::vector<Entry> entries;
 };

@@ -1,9 +1,9 @@
 //===- Computation.h - One of the computations of an operator ---*- C++ -*-===//
 //
-// An operator is a nest of computations, each with axes of its own: a softmax
-// reduces its row to a maximum and a sum, then computes every element from
-// them. The nest says what is computed, and not in which order: whether a row
-// stays in registers, is streamed, or is read twice is a schedule, and a
+// An operator is a nest of computations, which may have different axes: a
+// softmax reduces its row to a maximum and a sum, then computes every element
+// from them. The nest says what is computed, and not in which order: whether a
+// row stays in registers, is streamed, or is read twice is a schedule, and a
 // codegen path's to decide.
 //
 //===----------------------------------------------------------------------===//
@@ -142,7 +142,7 @@ struct Computation {
   std::vector<Read> reads = {};
   /// Operations at each point.
   std::vector<Operations> operations = {};
-  /// State of a reduction; other computations have none.
+  /// State of a reduction; no value for other computations.
   std::optional<State> state = std::nullopt;
   /// Numbers of operands that it writes, once for each point of its space axes:
   /// of a reduction the accumulators in their order, else its values.

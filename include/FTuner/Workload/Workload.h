@@ -2,8 +2,8 @@
 //
 // The problem that a search strategy solves, free of IR: axes with ranges,
 // operands with their types and accesses, and a nest of computations (paper,
-// section IV, for operators of one). What holds for products alone is in
-// Contraction.h.
+// section IV, for operators of one). Contraction.h has the properties that only
+// products have.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_WORKLOAD_H
@@ -76,8 +76,8 @@ struct Workload {
   Computation *reduction();
   /// Elements next to each other along the operand's contiguous axis, from
   /// multiples of as many positions on, that are next to each other in memory;
-  /// none: all. Of a loop of a fused axis, its extent where that is fixed and
-  /// the loop the innermost one, else 1.
+  /// no value: all. A loop of a fused axis counts with its extent if that is
+  /// fixed and the loop is the innermost one, otherwise with 1.
   std::optional<int64_t> contiguousRun(const Operand &operand) const;
   /// Returns the computation on its values; null if it writes the output
   /// itself.

@@ -35,14 +35,14 @@ struct Candidate {
 };
 
 struct CandidateSet {
-  /// Candidates, grouped by path in the order of the problem's paths; those of
-  /// one path in its order of preference among equal scores.
+  /// Candidates, grouped by path in the order of the problem's paths.
+  /// Candidates of one path are in its order of preference among equal scores.
   std::vector<Candidate> candidates;
   /// Bytes to which operands must be aligned for every candidate to be usable.
   int64_t alignment = 1;
-  /// Number of candidates by the paper's tile rules: all, those of whole warps,
-  /// and those of whole warps that a path can emit with some reduce tile and
-  /// stages.
+  /// Number of candidates by the paper's tile rules: all candidates, candidates
+  /// of whole warps, and candidates of whole warps that a path can emit with
+  /// some reduce tile and stages.
   int64_t numByRules = 0;
   int64_t numWholeWarps = 0;
   int64_t numEmittable = 0;

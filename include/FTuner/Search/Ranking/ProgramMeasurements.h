@@ -5,7 +5,7 @@
 // scores rank the programs that were not measured. Times and scores share one
 // scale.
 //
-// A score is read as a time relative to that of the best score among the
+// A score is read as a time relative to the time of the best score among the
 // measured programs (`relativeTime`). One unit for each shape, the median of
 // measured over relative times, converts relative times to microseconds, and
 // back. A program that was measured has its measured time. A program that was

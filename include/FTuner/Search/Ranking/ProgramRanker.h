@@ -74,7 +74,7 @@ public:
   virtual llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) = 0;
   /// Returns the rating of a family for a shape near one that was ranked: its
   /// score, or less if the strategy would not have chosen it. `resources` are
-  /// those of the family; `neighbour` is an answer of this ranker.
+  /// the family's; `neighbour` is an answer of this ranker.
   virtual double rate(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape,

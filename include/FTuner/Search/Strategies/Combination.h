@@ -9,8 +9,8 @@
 //
 // Among the solutions for two uKernels, the one with the smallest number of the
 // lower one wins, as in the dispatch of a family (Partition.h). If the higher
-// one divides H, that number is 0, and the program is that of the higher one
-// alone: 128 = 4·24 + 1·32 is 4·32.
+// one divides H, that number is 0, and the program has only the higher one: 128
+// = 4·24 + 1·32 is 4·32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_STRATEGIES_COMBINATION_H
