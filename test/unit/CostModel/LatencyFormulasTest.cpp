@@ -481,7 +481,7 @@ TEST(LatencyFormulas, Slices) {
   EXPECT_EQ(launch.terms().secondKernel, 3);
 }
 
-TEST(LatencyFormulas, SumsOfSlicesAreReadBehindTheKernel) {
+TEST(LatencyFormulas, SumsOfSlicesAreReadAfterTheKernel) {
   Launch launch;
   launch.device.smCount = 100;
   launch.device.clockMhz = 1000;
@@ -505,12 +505,12 @@ TEST(LatencyFormulas, SumsOfSlicesAreReadBehindTheKernel) {
 
 // The roots without a logarithm are the same function as those with one.
 TEST(LatencyFormulas, OverlapIsContinuous) {
-  Launch exact, near;
-  near.constants.overlap = 4 + 1e-9;
+  Launch exact, nearlyExact;
+  nearlyExact.constants.overlap = 4 + 1e-9;
   exact.add(tallBlock(), 288, 96);
-  near.add(tallBlock(), 288, 96);
-  EXPECT_NEAR(exact.time(), near.time(), 1e-6 * exact.time());
-  EXPECT_NE(exact.time(), near.time());
+  nearlyExact.add(tallBlock(), 288, 96);
+  EXPECT_NEAR(exact.time(), nearlyExact.time(), 1e-6 * exact.time());
+  EXPECT_NE(exact.time(), nearlyExact.time());
 }
 
 TEST(LatencyFormulas, TermsAddUp) {

@@ -254,10 +254,10 @@ TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
   block.heldSteps = 1;
   EXPECT_NEAR(explain(block, 1600, constants).smTime, 3.1, 0.1);
   block.l2Bytes = block.storedBytes = 8 * 4096;
-  // What they share is loaded once.
-  double alone = explain(block, 1600, plainConstants()).smTime;
+  // Bytes that all blocks share are loaded once.
+  double unshared = explain(block, 1600, plainConstants()).smTime;
   block.commonBytes = block.l2Bytes;
-  EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * alone);
+  EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * unshared);
   block.heldSteps = 0;
   double streamed = explain(block, 1600, plainConstants()).smTime;
   block.commonBytes = 0;

@@ -320,8 +320,8 @@ TEST_F(LearnedTest, NoProgramChangesAnother) {
     for (int64_t columns : {1, 2, 4, 8})
       families.push_back(simtFamily({8, 16, columns, 2}, {rows}, 4, 16));
   std::vector<Program> programs;
-  for (const KernelFamily &of : families)
-    programs.push_back({&of, partitionShape(of, shape)});
+  for (const KernelFamily &family : families)
+    programs.push_back({&family, partitionShape(family, shape)});
   std::vector<double> scores(programs.size());
   std::vector<const FamilyCosts *> costs(programs.size());
   evaluator("learned")->scoreAll(programs, costs, shape, scores);
@@ -531,14 +531,14 @@ TEST_F(ForestTest, RefusesDamagedNodes) {
   EXPECT_EQ(errorWith(0, 2, 1.5f), wrong);
   EXPECT_EQ(errorWith(3, 0, figure + numFigures), wrong);
   EXPECT_EQ(errorWith(0, 0, 0.5f), wrong);
-  PredictorFile without = file({{{2, 5}, 15.5f}});
-  (*(*without.header.getArray("arrays"))[0].getAsArray())[0] = "other";
-  EXPECT_TRUE(llvm::StringRef(errorOf(without.content()))
+  PredictorFile incomplete = file({{{2, 5}, 15.5f}});
+  (*(*incomplete.header.getArray("arrays"))[0].getAsArray())[0] = "other";
+  EXPECT_TRUE(llvm::StringRef(errorOf(incomplete.content()))
                   .contains("expected an array 'nodes'"));
-  without = file({{{2, 5}, 15.5f}});
-  without.header.erase("base");
-  EXPECT_TRUE(
-      llvm::StringRef(errorOf(without.content())).contains("expected 'base'"));
+  incomplete = file({{{2, 5}, 15.5f}});
+  incomplete.header.erase("base");
+  EXPECT_TRUE(llvm::StringRef(errorOf(incomplete.content()))
+                  .contains("expected 'base'"));
 }
 
 TEST_F(ForestTest, WhatOverflowsHasTheTimeOfLatency) {

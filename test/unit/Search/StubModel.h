@@ -18,8 +18,8 @@ namespace ftuner {
 
 class StubModel;
 
-/// What a schedule means to the stub. A worker computes bm / workersM rows and
-/// bn / workersN columns of a block tile.
+/// Schedule of the stub. A worker computes bm / workersM rows and bn / workersN
+/// columns of a block tile.
 struct StubSchedule {
   int64_t stages = 2;
   int64_t accessBytes = 16;
@@ -41,7 +41,7 @@ struct StubSchedule {
         ScheduleRow("workers_m", &S::workersM, "workers of a block along m")
             .range(1, 1024)};
   }
-  static StubSchedule of(const Schedule &schedule) {
+  static StubSchedule unpack(const Schedule &schedule) {
     return unpackSchedule<StubSchedule>(schedule);
   }
   Schedule pack(const CodegenModel &path) const {
@@ -99,7 +99,7 @@ public:
   }
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     UKernel result;
     result.blockTile = family.tiles[part];
     result.registerTile.assign(result.blockTile.size(), 1);
@@ -113,18 +113,18 @@ public:
     return result;
   }
   int64_t threads(const KernelFamily &family) const override {
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     return stub.workersM * stub.workersN * threadsPerWorker;
   }
   int64_t heightGranule(const KernelFamily &family) const override {
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     return family.combineAxis == matmulAxes.m ? stub.workersM : stub.workersN;
   }
   int64_t alignment(const Schedule &schedule) const override {
-    return StubSchedule::of(schedule).accessBytes;
+    return StubSchedule::unpack(schedule).accessBytes;
   }
   bool takesAnyAlignment(const Schedule &schedule) const override {
-    return StubSchedule::of(schedule).accessBytes == 4;
+    return StubSchedule::unpack(schedule).accessBytes == 4;
   }
   KernelFamily relaxed(const KernelFamily &family,
                        int64_t alignment) const override {
@@ -135,7 +135,7 @@ public:
   llvm::SmallVector<KernelFamily>
   unalignedVariants(const KernelFamily &family) const override {
     KernelFamily variant = family;
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     stub.accessBytes = 4;
     variant.schedule = stub.pack(*this);
     return {variant};
@@ -145,7 +145,7 @@ public:
                             const KernelFamily &family) const override {
     KernelResources result;
     result.threads = threads(family);
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     for (unsigned part = 0; part < family.tiles.size(); ++part) {
       const BlockTile &tile = family.tiles[part];
       int64_t bytes = 4 * stub.stages * tile[matmulAxes.k] *
@@ -172,7 +172,7 @@ public:
     work.globalBytes =
         4.0 * tile[matmulAxes.k] * (tile[matmulAxes.m] + tile[matmulAxes.n]);
     work.registersPerThread = static_cast<double>(registersOf(family, part));
-    work.stepsAhead = StubSchedule::of(family.schedule).stages - 1;
+    work.stepsAhead = StubSchedule::unpack(family.schedule).stages - 1;
     return work;
   }
   double peakFlops(const Workload &, const DeviceSpec &device) const override {
@@ -202,7 +202,7 @@ inline llvm::Error StubModel::check(const Workload &workload,
     return invalid("expected parts along an axis that it combines");
   if (llvm::Error error = checkSchedule(family.schedule))
     return error;
-  StubSchedule stub = StubSchedule::of(family.schedule);
+  StubSchedule stub = StubSchedule::unpack(family.schedule);
   if (threads(family) % 32 != 0)
     return invalid("expected whole warps of 32 threads, but got " +
                    llvm::Twine(stub.workersM) + " by " +
@@ -284,7 +284,7 @@ inline void StubSpace::forEachBlock(int64_t alignment,
 inline void StubSpace::forEachSchedule(const KernelFamily &block,
                                        FamilyVisitor visit) const {
   KernelFamily family = block;
-  StubSchedule schedule = StubSchedule::of(block.schedule);
+  StubSchedule schedule = StubSchedule::unpack(block.schedule);
   for (int64_t depth : {16, 24, 8, 32})
     for (int64_t stages : {3, 2}) {
       for (BlockTile &tile : family.tiles)

@@ -341,7 +341,7 @@ TEST(ShapesAlongMainAxis, HaveTheWeightsOfTheHistogram) {
       1e-12);
 }
 
-TEST(RunsTheSame, LooksAtPartsWithBlocksAlone) {
+TEST(RunsTheSame, LooksOnlyAtPartsWithBlocks) {
   ReportedProgram pair, single;
   SimtSchedule schedule;
   pair.family = simtFamily(schedule, {7, 8}, 2, 16);

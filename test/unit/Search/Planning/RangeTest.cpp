@@ -144,7 +144,7 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
     }
 }
 
-TEST_F(RangeTest, SizesBelowTheLeastHaveItsProgram) {
+TEST_F(RangeTest, SizesBelowTheMinHaveItsProgram) {
   // Few rows, few columns, and both with rows that are not aligned.
   Workload tied = Workload::matmul({48, 64}, {48, 64}, SizeRange::fixed(64));
   tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
@@ -171,10 +171,10 @@ TEST_F(RangeTest, SizesBelowTheLeastHaveItsProgram) {
           isAligned ? plan->entries : plan->unalignedEntries;
       if (entries.empty())
         continue;
-      unsigned least = plan->familyFor(shapeOf(range.min), alignment);
+      unsigned minFamily = plan->familyFor(shapeOf(range.min), alignment);
       for (int64_t size = 1; size < range.min; ++size) {
         EXPECT_TRUE(entryFor(entries, shapeOf(size)).has_value()) << size;
-        EXPECT_EQ(plan->familyFor(shapeOf(size), alignment), least) << size;
+        EXPECT_EQ(plan->familyFor(shapeOf(size), alignment), minFamily) << size;
       }
     }
     // Beyond the greatest, where a family is chosen for large sizes.
@@ -330,7 +330,7 @@ public:
 
 /// A family that has one more block from a size on is not kept up to the next
 /// sample.
-TEST_F(RangeTest, SizesBehindAStepHaveTheBestFamily) {
+TEST_F(RangeTest, SizesAfterAStepHaveTheBestFamily) {
   Workload workload = Workload::matmul({1, 8192}, SizeRange::fixed(10240),
                                        SizeRange::fixed(1024));
   SearchProblem p{workload, device, path, *findCostModel("latency"), options};

@@ -93,10 +93,10 @@ TEST_F(ReorderingTest, OrdersTheBestOfThePrefilterAnew) {
     std::vector<double> known;
     for (const RankedFamily &program : ranked.programs) {
       const KernelFamily &family = ranker->table.families[program.family];
-      Program of{&family, partitionShape(family, shape)};
-      if (ranked.reordered->isKnown(of)) {
+      Program rated{&family, partitionShape(family, shape)};
+      if (ranked.reordered->isKnown(rated)) {
         known.push_back(program.score);
-        EXPECT_EQ(program.score, p.evaluator().score(shape, of));
+        EXPECT_EQ(program.score, p.evaluator().score(shape, rated));
       } else {
         EXPECT_LT(program.score, ranked.reordered->best);
       }

@@ -1,4 +1,4 @@
-//===- SplitCandidatesTest.cpp - Where slices of k are looked for ---------===//
+//===- SplitCandidatesTest.cpp - Tests of slices of k ---------------------===//
 #include "../DeviceTest.h"
 #include "FTuner/Search/Ranking/Candidates.h"
 #include "FTuner/Search/Setup/StrategyRegistry.h"
@@ -79,8 +79,8 @@ TEST_F(SplitCandidatesTest, AreFoundForFewBlocksAndALongReduceAxis) {
   KernelFamily chosen = familyOf(problem, shape);
   EXPECT_GT(chosen.reduceSplit, 1) << chosen.str();
   options.splitK = false;
-  SearchProblem without = problemOf(workload);
-  KernelFamily whole = familyOf(without, shape);
+  SearchProblem withoutSplits = problemOf(workload);
+  KernelFamily whole = familyOf(withoutSplits, shape);
   EXPECT_EQ(whole.reduceSplit, 1) << whole.str();
   EXPECT_GT(problem.predict(chosen, shape).score,
             problem.predict(whole, shape).score);
@@ -144,8 +144,8 @@ TEST_F(SplitCandidatesTest, ShareStepsOutWithinFewBlocks) {
   KernelFamily chosen = familyOf(problem, shape);
   EXPECT_TRUE(hasSlices(chosen)) << chosen.str();
   options.slicedK = false;
-  SearchProblem without = problemOf(workload);
-  KernelFamily whole = familyOf(without, shape);
+  SearchProblem withoutSlices = problemOf(workload);
+  KernelFamily whole = familyOf(withoutSlices, shape);
   EXPECT_FALSE(hasSlices(whole)) << whole.str();
   EXPECT_GT(problem.predict(chosen, shape).score,
             problem.predict(whole, shape).score);
