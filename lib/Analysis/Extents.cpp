@@ -194,8 +194,8 @@ Extent ExtentAnalysis::mixed(OpFoldResult size) {
   return valueOf(cast<Value>(size));
 }
 
-/// The operand that is a size of what an operation of another dialect gives;
-/// null if nobody says.
+/// Returns the operand that is a size of the result of an operation of another
+/// dialect; null if no attribute names one.
 static Value sizeOperandOf(Operation *op, RankedTensorType type, int64_t dim) {
   auto numbers = op->getAttrOfType<ArrayAttr>(kDimsAttrName);
   unsigned place = type.getDynamicDimIndex(dim);

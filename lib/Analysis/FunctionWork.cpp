@@ -161,8 +161,8 @@ assertedFormulas(func::FuncOp func, SizeTracer &tracer) {
   return formulas;
 }
 
-/// Every size of a function as a formula of those that stay: the ones without a
-/// formula of their own, which are renumbered.
+/// Returns every size of a function as a formula of the sizes that stay: those
+/// without a known formula, which are renumbered.
 static SmallVector<AffineExpr>
 formulasOfSizes(size_t numSizes,
                 const llvm::MapVector<unsigned, AffineExpr> &formulas,
@@ -192,7 +192,7 @@ formulasOfSizes(size_t numSizes,
   return result;
 }
 
-/// Replaces the sizes of a function by formulas of those that stay.
+/// Replaces the sizes of a function by formulas of the sizes that stay.
 static void replaceSizes(FunctionWork &work, ArrayRef<AffineExpr> formulas) {
   auto replace = [&](AffineExpr &formula) {
     if (formula)

@@ -392,8 +392,8 @@ void RangePlanner::predictSamples() {
     for (auto [index, program] :
          llvm::enumerate(distinctPrograms(ranker.table, sample))) {
       const KernelFamily &candidate = family(program.family);
-      // A slow model only predicts programs that it saw already, and those that
-      // explanations show.
+      // A slow model only predicts programs that it saw already, and programs
+      // that explanations show.
       if (sample.reordered && index >= numShown &&
           !sample.reordered->isKnown(
               {&candidate, partitionShape(candidate, shape)}))

@@ -71,7 +71,7 @@ private:
   Plan &plan;
   /// Resources of the plan's families.
   std::vector<KernelResources> familyResources;
-  /// True if every size has an entry of its own.
+  /// True if every size has a separate entry.
   bool isExhaustive = false;
 };
 

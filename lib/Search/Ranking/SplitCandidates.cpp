@@ -153,7 +153,7 @@ void SplitFinder::addSplit(const Shape &shape, double best,
           blocks * split > tuning::maxSliceWaves * problem.device.smCount)
         break;
       family.reduceSplit = split;
-      // Slices of rows have rules of their own.
+      // Slices of rows must follow further rules.
       if (ofRows && !isFeasible(problem, family))
         continue;
       double score = problem.score(family, shape);

@@ -8,7 +8,7 @@
 // metrics (padding, waves, memory traffic) and others that they leave out
 // (latency, registers, bank conflicts). So with such a model and a tight pool,
 // the uKernels that it predicts to be fastest for some shapes of the range join
-// those that the filter kept, and only its scores rank programs.
+// the uKernels that the filter kept, and only its scores rank programs.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/Sia.h"

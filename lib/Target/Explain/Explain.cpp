@@ -119,13 +119,13 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
   return llvm::Error::success();
 }
 
-/// The sizes, and by the names of a workload's axes those that follow from
-/// sizes of its function that are given.
+/// Returns the named sizes, and in addition, by the names of a workload's axes,
+/// the sizes that follow from given sizes of its function.
 static NamedSizes withAxes(const NamedSizes &named,
                            const WorkloadExplanation &workload,
                            llvm::ArrayRef<FunctionWork> functions) {
   NamedSizes result = named;
-  // The name may also be that of a symbol, which is another size.
+  // A symbol may have the same name, and is another size.
   auto isSymbol = [&](llvm::StringRef name) {
     return llvm::any_of(workload.workload.axes, [&](const Axis &axis) {
       return llvm::is_contained(axis.symbols, name);
@@ -196,8 +196,8 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
-/// The time of a workload's launch: what its explanation says of the shape, or
-/// else what its plan does.
+/// Returns the time of a workload's launch: from its explanation of the shape,
+/// or else from its plan.
 static std::optional<double> timeOf(const ModuleExplanation &explanation,
                                     const Calibration &calibration,
                                     const LaunchWork &item,

@@ -405,7 +405,7 @@ void ftuner::writeWork(llvm::json::OStream &json,
   WorkWriter(json, report).write();
 }
 
-/// A share, or nothing where there is none.
+/// Returns a share as text; "not known" if there is no value.
 static std::string shareText(std::optional<double> share) {
   return share ? percent(*share) : "not known";
 }

@@ -160,7 +160,7 @@ void WorkCollector::visit(Operation *op) {
     add(op, elementsOf(op->getOperand(0)) * kSoftmaxFlops, false);
   } else if (!op->getDialect() ||
              isa<linalg::LinalgDialect>(op->getDialect())) {
-    // What holds or moves tensors has no numbers of its own.
+    // Operations that hold or move tensors do not compute numbers.
     StringRef name = op->getName().getStringRef();
     StringRef dialect = op->getName().getDialectNamespace();
     if (AffineExpr flops = name == "iree_linalg_ext.attention"

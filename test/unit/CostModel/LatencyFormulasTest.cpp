@@ -1,6 +1,6 @@
 //===- LatencyFormulasTest.cpp - The formulas by themselves ---------------===//
 //
-// Expected times are those of the study that the formulas come from
+// Expected times come from the study that the formulas come from
 // (docs/latency.md), which computed them in another language.
 //
 //===----------------------------------------------------------------------===//
@@ -280,7 +280,7 @@ TEST(LatencyFormulas, FewBlocks) {
   launch.grid.lhsBytes = 4.0 * 128 * 1536;
   launch.add(tallBlock(), 18, 96);
   expectTime(launch, 304.86991412502073);
-  // One wave is no tail: all of it is what bounds its blocks.
+  // A single wave has no tail: the bound of its blocks takes all of its time.
   EXPECT_EQ(launch.terms().tail, 0);
   EXPECT_GT(launch.terms().latency, 0);
 }

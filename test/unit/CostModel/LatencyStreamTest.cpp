@@ -246,8 +246,7 @@ TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
   block.syncCycles = 200;
   block.rowLoop = 8;
   // Rows that are not held wait for their loads in turn: 8 · (300 + 200 + 6) +
-  // 500 cycles, and those that are held only for the first: 300 + 206 + 7 ·
-  // 300.
+  // 500 cycles. Held rows wait only for the first: 300 + 206 + 7 · 300.
   LatencyConstants constants = plainConstants();
   constants.overlap = 10;
   EXPECT_NEAR(explain(block, 1600, constants).smTime, 4.55, 0.1);

@@ -200,7 +200,7 @@ TEST_F(PredictorTest, RefusesWhatIsDamaged) {
   expectError("array 'feature_ranges.5': expected least features up to the "
               "greatest ones, but got",
               [](auto &file) { file.set("feature_ranges.5", 7, 1e6f); });
-  // What overflows is no prediction, and no fast one either.
+  // A result that overflows is not a prediction.
   expectError("but got nan", [](auto &file) {
     size_t count = file.find("decoder.0.weight").second;
     for (size_t i = 0; i < count; ++i)
@@ -553,8 +553,8 @@ TEST_F(ForestTest, WhatOverflowsHasTheTimeOfLatency) {
     if (!llvm::is_contained(statements, int64_t(tree.ordering.size())))
       statements.push_back(tree.ordering.size());
   greatest = 1e6f;
-  // Labels from 18 on overflow: not those of golden rows, but those of a device
-  // that has more than 2^5 SMs.
+  // Labels from 18 on overflow: golden rows have smaller ones, a device with
+  // more than 2^5 SMs has larger ones.
   deviation = 1e307;
   nodes[4][4] = 30;
   auto read = Predictor::parse(file({{{2, 5}, 1e12f}}).content(), "some");

@@ -1,9 +1,8 @@
 //===- StubModel.h - A codegen path for tests -------------------*- C++ -*-===//
 //
-// A path with few and unusual blocks and a schedule unlike that of any real
-// path, so that tests of the search do not depend on what a real path can emit
-// today. Tests set its members to make it quicker, slower or larger than
-// others.
+// A path with few and unusual blocks and a schedule unlike any real path's, so
+// that tests of the search do not depend on what a real path can emit today.
+// Tests set its members to make it quicker, slower or larger than others.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
@@ -75,8 +74,8 @@ public:
   int64_t maxRows = 8, maxColumns = 4, maxWorkersM = 1024;
   /// 32 where each worker is a warp.
   int64_t threadsPerWorker = 1;
-  /// Its pipes' peak, and what its code executes, as shares of those of f32 on
-  /// CUDA cores.
+  /// Peak of the path's pipes, and operations of its code, as shares of the
+  /// peak and the operations of f32 on CUDA cores.
   double peakShare = 1, workShare = 1;
 
   llvm::StringRef name() const override { return "stub"; }

@@ -285,8 +285,8 @@ void ftuner::setComputations(
     parts.epilogue = collectOperations(*bodies.epilogue);
   std::optional<SumOfProducts> product = matchSumOfProducts(combiner);
   if (product) {
-    // Units multiply what they are given and add to what they hold; factors
-    // need no cast of their own.
+    // Units multiply values of the factors' type and add to accumulators of
+    // another one; factors need no separate cast.
     parts.multipliedType =
         multipliedType(toElementType(product->narrowFactor(0).getType()),
                        toElementType(product->narrowFactor(1).getType()),

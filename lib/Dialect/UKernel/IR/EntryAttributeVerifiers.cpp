@@ -97,7 +97,7 @@ static FailureOr<ParameterKind> verifyParameter(EmitError emitError,
   return *kind;
 }
 
-/// The parameter of that kind and name; null if there is none.
+/// Returns the parameter of that kind and name; null if there is no such one.
 static DictionaryAttr findParameter(ArrayAttr parameters, ParameterKind kind,
                                     StringRef name) {
   for (auto fields : parameters.getAsRange<DictionaryAttr>()) {

@@ -215,7 +215,8 @@ LogicalResult CombineOp::verifyRegions() {
              << tile[axis] << " of the tile, but got " << height;
   if (getSplit().value_or(1) == 1)
     return success();
-  // Slices are sums: what comes once for all of them is another kernel's.
+  // Slices are sums: the kernel that adds them up starts from the operand and
+  // computes the epilogue, once for all slices.
   for (auto tile : getBody().front().getOps<TileOp>()) {
     auto op = dyn_cast<ReductionOpInterface>(tile.getOperator().getOperation());
     if (op && (op.hasEpilogue() ||
@@ -299,7 +300,7 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
-/// launch_c3: what an argument must share with the kernel's.
+/// Returns whether an argument fits the kernel's parameter (launch_c3).
 static bool isCompatible(Type argument, Type parameter) {
   auto given = dyn_cast<MemRefType>(argument);
   auto wanted = dyn_cast<MemRefType>(parameter);

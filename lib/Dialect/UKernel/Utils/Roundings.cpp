@@ -98,7 +98,7 @@ std::optional<SumOfProducts> ftuner::matchSumOfProducts(Block &body) {
       used.insert_range(*prologue);
       result.prologues[factor] = std::move(*prologue);
     }
-    // Nothing is computed for nobody.
+    // The body has no operations without a use.
     if (isMatch && used.size() + 1 == body.getOperations().size())
       return result;
   }

@@ -233,7 +233,7 @@ TEST_F(DietCodeBaselinesTest, PerShapeTakesDivisorsOfEachShape) {
   ASSERT_TRUE(static_cast<bool>(plan));
   EXPECT_EQ(*statistic(*plan, "searches"), 8);
   EXPECT_EQ(*statistic(*plan, "without_divisors"), 0);
-  // A round of each, of which there are no more trials.
+  // Each search has one round: there are no trials for more.
   EXPECT_EQ(*statistic(*plan, "micro_kernels"), 8 * 64);
   for (const ShapePrediction &prediction : plan->predictions)
     for (auto [extent, tile] : llvm::zip_equal(

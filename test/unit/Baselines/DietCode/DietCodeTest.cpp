@@ -581,7 +581,7 @@ TEST_F(DietCodeTest, ProgramsOfVariantsGoByTheirOwnTiles) {
   DietCodeTuner tuner(p, *simt, shapes, own, timer, true, 6);
   llvm::Error error = tuner.run();
   ASSERT_FALSE(error) << llvm::toString(std::move(error));
-  // Such as those that would spill otherwise.
+  // For example, variants that would spill are rejected.
   for (const TunedKernel &kernel : tuner.kernels())
     p.rejected.push_back(simt->unalignedVariants(kernel.family).front());
   std::vector<Voter> voters;

@@ -234,7 +234,7 @@ TEST(GensorTest, LongWalksVisitStatesAsTheirStationaryDistributionSays) {
   ASSERT_EQ(numbers.size(), 16u);
   std::vector<double> stationary(16, 1.0 / 16);
   for (int step = 0; step < 20000; ++step) {
-    // Half of it stays, which changes nothing but ends oscillations.
+    // Half of it stays: this ends oscillations, and changes nothing else.
     std::vector<double> next(16);
     for (const auto &[state, number] : numbers) {
       next[number] += stationary[number] / 2;

@@ -194,7 +194,7 @@ TEST_F(MeasuringTest, WhatCannotBeMeasuredIsNoChoice) {
   EXPECT_EQ(textOf(solved({&measurer, 1000, 0, path})), textOf(predicted));
   EXPECT_EQ(measurer.count, asked);
 
-  // So are times that are none.
+  // Invalid times are errors, too.
   llvm::sys::fs::remove(path);
   for (double time : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                       std::numeric_limits<double>::infinity()}) {

@@ -117,7 +117,7 @@ TEST_F(VerifyTest, RefusesUncoveredSizes) {
         p.entries[0].box[0] = {16, 2047, 1};
       },
       "none holds the sizes from M = 2048, N = 2304, K = 768");
-  // A hole without a declared size is none.
+  // A hole without a declared size is not an error.
   EXPECT_EQ(corrupted([](Plan &p) {
               p.entries.resize(1);
               p.entries.push_back(p.entries[0]);
@@ -304,7 +304,7 @@ TEST_F(VerifyTest, RefusesBlocksOfSeveralBatchElements) {
           tile[3] = 2;
       },
       "stub: expected tiles of 1 on batch axes, but got [");
-  // A path that forgot about them is no excuse for parts that differ there.
+  // Parts that differ there are an error even if the path does not say so.
   expectError(
       [&](Plan &p) {
         StubSchedule schedule;

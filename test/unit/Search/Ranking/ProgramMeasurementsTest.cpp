@@ -17,8 +17,8 @@
 using namespace ftuner;
 
 namespace {
-/// Times that are not those of the cost model: a hash of kernel and shape, from
-/// 1 to 2 µs. Counts what it is asked.
+/// Measurer with times unlike the cost model's: a hash of kernel and shape,
+/// from 1 to 2 µs. Counts the requests.
 class HashMeasurer final : public Measurer {
 public:
   llvm::StringRef name() const override { return "hash"; }
@@ -332,7 +332,7 @@ TEST_F(ProgramMeasurementsTest, AStoppedSearchGoesOnFromItsLog) {
                 int64_t(llvm::StringRef(log).take_front(half + 1).count('\n')));
   EXPECT_EQ(logText(), log);
 
-  // Stopped by a measurer that fails: what it said before is kept.
+  // A measurer that fails stops the search; its earlier answers are kept.
   writeLog("");
   HashMeasurer broken;
   broken.failsAfter = 50;
@@ -414,8 +414,8 @@ TEST_F(ProgramMeasurementsTest, WhatIsNotRecordedStaysPredicted) {
 }
 
 TEST_F(ProgramMeasurementsTest, NoPredictionOverturnsAMeasurement) {
-  // The device is as predicted, but nobody can measure the program that is
-  // predicted fastest: a measured one is chosen.
+  // The device is as predicted, but the program that is predicted fastest
+  // cannot be measured: a measured one is chosen.
   CostModelMeasurer model(device, *findCostModel("latency"), {});
   SearchProblem plain = problem({}), p = problem(top(4));
   plain.options.topK = p.options.topK = 4;

@@ -56,7 +56,7 @@ TEST_F(SplitCandidatesTest, AreFoundForFewBlocksAndALongReduceAxis) {
   SearchProblem problem = problemOf(workload);
   CandidateSet set = candidatesOf(problem);
   EXPECT_GT(set.numSplit, 0);
-  // Behind the others, and like one of them but for the slices.
+  // They follow the others, and each equals one of these except for its slices.
   size_t first = set.candidates.size() - set.numSplit;
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     SCOPED_TRACE(candidate.family.str());
@@ -110,7 +110,7 @@ TEST_F(SplitCandidatesTest, AreNotLookedForWhereTheyCannotPay) {
   EXPECT_EQ(numSplit(productOf({2048, 4096}, 4096, 16384)), 0);
   // A second kernel would take as long as the whole product.
   EXPECT_EQ(numSplit(productOf({1, 128}, 1024, 512)), 0);
-  // Models that do not predict time, exact pools, and users who say so.
+  // Models that do not predict time, exact pools and an option leave them out.
   Workload workload = productOf({1, 128}, 1024, 16384);
   EXPECT_EQ(numSplit(workload, "sia"), 0);
   options.pool = ProgramPool::Exact;

@@ -30,7 +30,7 @@ TEST(SearchOptions, DeclarationsAreFitForCommandLines) {
     }));
     EXPECT_TRUE(llvm::isUpper(decl.text.front()));
     EXPECT_NE(decl.text.back(), '.');
-    // Each text is a sentence of its own, so that sorting the list breaks none.
+    // Each text stands by itself, so that the list may be sorted.
     for (const char *word : {"Whether ", "What ", "Which ", "Where ", "Who ",
                              "How ", "Most ", "Least ", "The same "})
       EXPECT_FALSE(llvm::StringRef(decl.text).starts_with(word));
@@ -60,7 +60,7 @@ TEST(SearchOptions, DefaultsAreThoseOfTheStruct) {
 }
 
 TEST(SearchOptions, ValuesReachTheirMembers) {
-  // Of those who declare them, strategies and cost models.
+  // Strategies and cost models declare these options.
   const OptionValues own = {{"c0", 7.0},
                             {"c1", 8.0},
                             {"c2", 9.0},
@@ -162,7 +162,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.measuring.commandSeconds, 13);
   EXPECT_EQ(options.zeta, 4);
   EXPECT_EQ(options.minGain, 0.18);
-  // The rest is for those who declared it.
+  // The rest is for the strategies and cost models that declared it.
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   FilterOptions filter = filterOptions().read(options.own);
@@ -186,7 +186,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(choice.failedPaths, "mma");
 }
 
-/// The paths of a choice, those that were proven and those that are left out.
+/// Returns the paths of a choice, the proven ones and the ones that are left
+/// out.
 static std::string pathsOf(std::string names, std::string proven = "") {
   SearchChoice choice;
   choice.paths = std::move(names);
@@ -276,7 +277,7 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
             "random, roller, gensor, dietcode, but got 'luck'");
 }
 
-/// Reads an option of its own, which no list knows.
+/// A strategy that reads an option that no list knows.
 class OwnStrategy final : public SearchStrategy {
 public:
   struct Own {

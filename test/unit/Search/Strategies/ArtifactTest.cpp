@@ -199,7 +199,7 @@ TEST_F(ArtifactTest, ProgramsRankByThroughputPadAndOcc) {
         lastScore = program.score.score;
       }
     }
-    // It is another order than that of the cost model.
+    // The order differs from the cost model's.
     EXPECT_GT(numOthers, 0u) << model;
   }
 }

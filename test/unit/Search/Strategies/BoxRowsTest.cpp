@@ -1,7 +1,7 @@
 //===- BoxRowsTest.cpp - Rows that tensor maps copy in plans --------------===//
 //
 // Rows of boxes that lie outside of operands cost time
-// (docs/latency-tensor-cores.md). The products are those of Llama-2-7B and of a
+// (docs/latency-tensor-cores.md). The products come from Llama-2-7B and from a
 // dense layer. FTUNER_TEST_SCALE above 1 takes all of them, on two devices.
 //
 //===----------------------------------------------------------------------===//

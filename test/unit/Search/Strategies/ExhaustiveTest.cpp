@@ -86,7 +86,7 @@ TEST_F(ExhaustiveTest, EqualsBruteForce) {
       ASSERT_EQ(report.stages.size(), 1u);
       EXPECT_EQ(report.stages[0].kept,
                 report.singlePrograms + report.pairPrograms);
-      // A part that is no candidate may still run alone.
+      // A part that is not a candidate may still run by itself.
       EXPECT_GE(report.singlePrograms,
                 static_cast<int64_t>(set->candidates.size()));
       ASSERT_TRUE(report.bestSingle.has_value());
