@@ -122,8 +122,8 @@ static double l2BytesOnce(const LatencyDevice &device, const StreamPart &part,
 }
 
 /// Returns the terms of a part. `missFirst` and `missAgain` are the shares of
-/// first and of later loads that L2 does not hold; `blocks` is the launch's
-/// number.
+/// first and of later loads that L2 does not hold; `blocks` is the number of
+/// blocks of the launch.
 static StreamTerms streamTerms(const LatencyDevice &device,
                                const StreamPart &part, const LatencyGrid &grid,
                                const LatencyConstants &constants,

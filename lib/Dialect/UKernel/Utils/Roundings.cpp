@@ -133,7 +133,7 @@ bool ftuner::accumulates(linalg::LinalgOp op, unsigned number) {
 }
 
 /// Returns whether the operation updates an accumulator of the operator around
-/// it, or computes a product for one.
+/// it, or belongs to a sum of products.
 static bool staysWide(Operation *op) {
   auto structured = dyn_cast_or_null<linalg::LinalgOp>(op->getParentOp());
   if (!structured)
