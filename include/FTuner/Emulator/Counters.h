@@ -59,7 +59,7 @@ bool isShared(RequestKind kind);
 
 struct RequestCounters {
   uint64_t requests = 0;
-  uint64_t bytes = 0;          ///< Summed over the lanes.
+  uint64_t bytes = 0;     ///< Summed over the lanes.
   uint64_t transfers = 0; ///< Wavefronts (shared memory) or sectors (others).
   uint64_t idealTransfers = 0; ///< Minimum number of transfers for the bytes.
 };

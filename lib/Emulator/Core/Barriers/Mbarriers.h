@@ -61,8 +61,8 @@ public:
   const Mbarrier &operator[](uint32_t number) const {
     return mbarriers[number];
   }
-  /// Starts the mbarrier's next phase and wakes the threads that wait for it, if
-  /// all arrivals and bytes of the current phase are there. Every change of
+  /// Starts the mbarrier's next phase and wakes the threads that wait for it,
+  /// if all arrivals and bytes of the current phase are there. Every change of
   /// either number must be followed by a call.
   void completePhaseIfDone(Mbarrier &mbarrier);
   bool isWaitedFor(const Mbarrier &mbarrier) const;

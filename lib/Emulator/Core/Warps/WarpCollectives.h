@@ -38,8 +38,8 @@ public:
 
   /// Performs every collective for which all lanes of its mask wait, and wakes
   /// these lanes. Called once no thread can go on. Returns whether it performed
-  /// one; stops the cluster and returns false if a lane is missing from the mask
-  /// of its own collective.
+  /// one; stops the cluster and returns false if a lane is missing from the
+  /// mask of its own collective.
   bool completeWaiting();
   /// Reports which lanes do not come to a collective where threads wait.
   bool reportMissingLanes() const;
