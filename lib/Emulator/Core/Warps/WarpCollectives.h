@@ -36,10 +36,10 @@ public:
   void copyMatrices(Fiber &fiber, WarpOp op, char *row, uint32_t *registers,
                     uint32_t code, uint32_t site);
 
-  /// Performs every collective for which all lanes of its mask wait, and wakes
-  /// these lanes. Called once no thread can go on. Returns whether it performed
-  /// one; stops the cluster and returns false if a lane is missing from the
-  /// mask of its own collective.
+  /// Performs every collective for which all live lanes of its mask wait, and
+  /// wakes these lanes. Called once no thread can go on. Returns whether it
+  /// performed one; stops the cluster and returns false if a lane is missing
+  /// from the mask of its own collective.
   bool completeWaiting();
   /// Reports which lanes do not come to a collective where threads wait.
   bool reportMissingLanes() const;
