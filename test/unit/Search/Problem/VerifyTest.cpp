@@ -49,7 +49,7 @@ protected:
   /// Changes a family's schedule.
   void reschedule(KernelFamily &family,
                   const std::function<void(StubSchedule &)> &change) {
-    StubSchedule schedule = StubSchedule::of(family.schedule);
+    StubSchedule schedule = StubSchedule::unpack(family.schedule);
     change(schedule);
     family.schedule = schedule.pack(stub);
   }
@@ -221,7 +221,7 @@ TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
   expectError(
       [&](Plan &p) {
         p.families[0].schedule =
-            StubSchedule::of(p.families[0].schedule).pack(other);
+            StubSchedule::unpack(p.families[0].schedule).pack(other);
       },
       "expected a family of the paths stub, but got stub");
   const CodegenModel *simt = findCodegenModel("simt");
