@@ -92,8 +92,8 @@ TEST_F(PredictorTest, AgreesWithPyTorch) {
   EXPECT_GT((*read)->devices().at("h200"), 1000);
   std::optional<PredictorDeviation> deviation = (*read)->deviation("h200");
   ASSERT_TRUE(deviation.has_value());
-  EXPECT_GT(deviation->between, 0.01);
-  EXPECT_LT(deviation->between, 0.3);
+  EXPECT_GT(deviation->withinShape, 0.01);
+  EXPECT_LT(deviation->withinShape, 0.3);
   EXPECT_EQ((*read)->deviation("v100"), std::nullopt);
 }
 
