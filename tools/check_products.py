@@ -3,7 +3,7 @@
 
 * The positions of their axes (`matmulAxes`, `WorkloadOp::kM` and so on): in the
   views of include/FTuner/Workload and lib/Workload, and in the dialect. All others ask a
-  `ContractionView`, or `ContractionAxes::of`.
+  `ContractionView`, or `ContractionAxes::forReduceAxes`.
 * `ukernel.workload`, by a cast to `WorkloadOp`: in the dialect, and where it is formed. All
   others ask `OperatorOpInterface`.
 

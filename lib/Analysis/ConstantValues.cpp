@@ -15,13 +15,13 @@ bool ftuner::hasConstantOperands(Operation *op,
   });
 }
 
-/// Whether the results of an operation depend on nothing but what it takes.
+/// Returns whether the results of an operation depend only on its operands.
 static bool isFunctionOfOperands(Operation *op) {
   if (op->hasTrait<OpTrait::ConstantLike>() || op->hasAttr(kConstantAttrName))
     return true;
   if (op->isRegistered())
     return !isa<CallOpInterface>(op) && isMemoryEffectFree(op);
-  // A barrier is there to hide what its operand is.
+  // A barrier hides its operand on purpose.
   StringRef name = op->getName().stripDialect();
   return op->getNumOperands() > 0 && op->getNumRegions() == 0 &&
          !name.contains("call") && !name.contains("barrier");
@@ -29,7 +29,7 @@ static bool isFunctionOfOperands(Operation *op) {
 
 DenseSet<Value> ftuner::findConstantValues(FunctionOpInterface function) {
   DenseSet<Value> constants;
-  // What an operation takes stands before it.
+  // Operands are defined before the operations that take them.
   function.getFunctionBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!hasConstantOperands(op, constants) || !isFunctionOfOperands(op))
       return;

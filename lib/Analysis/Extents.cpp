@@ -1,4 +1,4 @@
-//===- Extents.cpp - Where sizes of tensors come from ---------------------===//
+//===- Extents.cpp - Sources of the sizes of tensors ----------------------===//
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/SizeSources.h"
 #include "FTuner/HostAbi/HostAbi.h"
@@ -56,7 +56,8 @@ Extent ExtentAnalysis::resolve(const Extent &extent) const {
   Extent result = number(extent.factor);
   for (unsigned index : extent.unknowns) {
     const std::optional<Extent> &equal = unknowns[index].equal;
-    result = product(result, equal ? resolve(*equal) : Extent{1, {index}});
+    Extent unresolved{1, {index}};
+    result = product(result, equal ? resolve(*equal) : unresolved);
   }
   return result;
 }
@@ -193,8 +194,8 @@ Extent ExtentAnalysis::mixed(OpFoldResult size) {
   return valueOf(cast<Value>(size));
 }
 
-/// The operand that is a size of what an operation of another dialect gives;
-/// null if nobody says.
+/// Returns the operand that is a size of the result of an operation of another
+/// dialect; null if no attribute names one.
 static Value sizeOperandOf(Operation *op, RankedTensorType type, int64_t dim) {
   auto numbers = op->getAttrOfType<ArrayAttr>(kDimsAttrName);
   unsigned place = type.getDynamicDimIndex(dim);

@@ -1,4 +1,4 @@
-//===- FunctionWork.cpp - What all launches of a function do --------------===//
+//===- FunctionWork.cpp - Work of a function's launches -------------------===//
 #include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/Analysis/LaunchOrder.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
@@ -19,7 +19,7 @@ using namespace ftuner;
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// How often a call runs what is at `op`: the product of the trips of the loops
+/// Returns how often a call runs `op`: the product of the trips of the loops
 /// around it; null if one is not known.
 static AffineExpr tripsAround(Operation *op, SizeTracer &tracer) {
   AffineExpr trips = getAffineConstantExpr(1, op->getContext());
@@ -39,7 +39,7 @@ static AffineExpr tripsAround(Operation *op, SizeTracer &tracer) {
   return trips;
 }
 
-/// Whether control may come back to the block from itself.
+/// Returns whether control may come back from the operation's block to itself.
 static bool isInCycle(func::FuncOp func, Operation *op) {
   Block *start = func.getBody().findAncestorOpInRegion(*op)->getBlock();
   SmallVector<Block *> worklist(start->getSuccessors());
@@ -84,8 +84,9 @@ applyTo(AffineMapAttr map, ukernel::LaunchOp launch, SizeTracer &tracer) {
 }
 
 namespace {
-/// What the launches of a function do to buffers, by items of its work.
-/// Launches that are no item have a place too: others may wait for them.
+/// Collects the accesses of a function's launches to buffers, by items of its
+/// work. Launches that are not an item have a place, too: others may wait for
+/// them.
 class LaunchOrderBuilder {
 public:
   /// `name` of an item of several launches; empty for one that has one.
@@ -160,8 +161,8 @@ assertedFormulas(func::FuncOp func, SizeTracer &tracer) {
   return formulas;
 }
 
-/// Every size of a function as a formula of those that stay: the ones without a
-/// formula of their own, which are renumbered.
+/// Returns every size of a function as a formula of the sizes that stay: those
+/// without a known formula, which are renumbered.
 static SmallVector<AffineExpr>
 formulasOfSizes(size_t numSizes,
                 const llvm::MapVector<unsigned, AffineExpr> &formulas,
@@ -191,7 +192,7 @@ formulasOfSizes(size_t numSizes,
   return result;
 }
 
-/// Replaces the sizes of a function by formulas of those that stay.
+/// Replaces the sizes of a function by formulas of the sizes that stay.
 static void replaceSizes(FunctionWork &work, ArrayRef<AffineExpr> formulas) {
   auto replace = [&](AffineExpr &formula) {
     if (formula)
@@ -232,7 +233,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
   llvm::StringSet<> sites;
   // Workloads with an alternative that has no slices.
   llvm::StringSet<> whole;
-  // Of two images, the exact one is the device's.
+  // If there are two images, the device's kernels are in the exact one.
   auto isElsewhere = [](ukernel::LaunchOp launch) {
     return !ukernel::imagesAt(launch).exact;
   };

@@ -16,14 +16,14 @@ using namespace mlir;
 using namespace ftuner;
 
 static constexpr int64_t kLanes = 32;
-/// What a loaded index is away from the next one at least.
+/// Minimum distance between the addresses of two loaded indices.
 static constexpr int64_t kLineBytes = 64;
 /// Places of the iteration space at which distances are looked at.
 static constexpr int64_t kPlaces = 5;
 
 namespace {
 
-/// An open loop of the tree and what it stands for.
+/// An open loop of the tree, with the loop of the kernel that it stands for.
 struct OpenLoop {
   unsigned number;
   int64_t length;
@@ -35,7 +35,7 @@ struct OpenLoop {
 /// One point of the iteration space: an iteration of each open loop.
 using Place = SmallVector<int64_t, 12>;
 
-/// What is known of values; none for those that cannot be computed.
+/// Known numbers of values; no number for a value that cannot be computed.
 using Numbers = DenseMap<Value, std::optional<int64_t>>;
 
 /// Values of indices at a place.
@@ -105,7 +105,7 @@ private:
   }
   bool isFirstLane(scf::IfOp op) const;
   AstStatement &addStatement(StringRef name, ValueRange results,
-                             Block *within = nullptr);
+                             Block *block = nullptr);
   void addOperation(Operation &op, AstStatement &statement);
   void addAccess(Value memref, ValueRange indices, bool reads, bool writes,
                  AstStatement &statement);
@@ -135,17 +135,17 @@ private:
   const LaunchNumbers &launch;
   ProgramAst ast;
   int64_t threads = 1;
-  /// The lane of a warp that computes a point; null where a thread does.
+  /// The lane, if a warp computes a point; null if a thread does.
   Value lane;
   Numbers parameters;
-  /// What a thread with a point runs.
+  /// The block that a thread with a point runs.
   Block *guardedBlock = nullptr;
   std::map<unsigned, std::string> names;
   SmallVector<OpenLoop> open;
   DenseMap<Value, unsigned> buffers;
-  /// What loops carry, by loops.
+  /// Registers with the values that a loop carries, by loop.
   DenseMap<Operation *, unsigned> registers;
-  /// What some statement has computed.
+  /// Operations that a statement has computed.
   DenseSet<Operation *> seen;
 };
 } // namespace
@@ -235,7 +235,7 @@ std::optional<int64_t> Evaluator::compute(Value value) {
     return evaluate(taken->getTerminator()->getOperand(
         cast<OpResult>(value).getResultNumber()));
   }
-  // As if the numbers in a buffer were those of their places.
+  // A loaded index counts as its place in the buffer.
   if (auto load = dyn_cast<memref::LoadOp>(op);
       load && load.getMemRefType().getElementType().isIntOrIndex()) {
     std::optional<int64_t> address =
@@ -298,12 +298,12 @@ unsigned FallbackReader::bufferOf(Value memref) {
   return it->second = ast.addBuffer(std::move(buffer));
 }
 
-/// The number that occurs most often, the first one of several.
-static int64_t mostFrequent(ArrayRef<int64_t> numbers) {
-  int64_t best = numbers.front(), most = 0;
+/// Returns the number that occurs most often; the first one of several.
+static int64_t modeOf(ArrayRef<int64_t> numbers) {
+  int64_t best = numbers.front(), maxCount = 0;
   for (int64_t number : numbers)
-    if (auto count = llvm::count(numbers, number); count > most) {
-      most = count;
+    if (auto count = llvm::count(numbers, number); count > maxCount) {
+      maxCount = count;
       best = number;
     }
   return best;
@@ -333,7 +333,7 @@ void FallbackReader::addAccess(Value memref, ValueRange indices, bool reads,
       isKnown &= from && to;
       distances.push_back(isKnown ? *to - *from : line);
     }
-    int64_t distance = isKnown ? mostFrequent(distances) : line;
+    int64_t distance = isKnown ? modeOf(distances) : line;
     if (isKnown && isLoaded && std::abs(distance) < line)
       distance = line;
     access.isDataDependent |= isLoaded || !isKnown;
@@ -351,10 +351,11 @@ void FallbackReader::addAccess(Value memref, ValueRange indices, bool reads,
   statement.accesses.push_back(std::move(access));
 }
 
-/// A statement that computes values: what they follow from and no other
-/// statement has computed, of operations in a block alone where one is given.
+/// Adds a statement that computes values. It has the operations on which the
+/// values depend and that no other statement has computed; if a block is given,
+/// only operations in that block.
 AstStatement &FallbackReader::addStatement(StringRef name, ValueRange results,
-                                           Block *within) {
+                                           Block *block) {
   // Buffers are added, which does not move the statement.
   AstStatement &statement = ast.addStatement(name.str());
   SmallVector<Value> worklist(results);
@@ -372,8 +373,8 @@ AstStatement &FallbackReader::addStatement(StringRef name, ValueRange results,
       addRegisters(registers.lookup(owner), true, false, statement);
       continue;
     }
-    if (within && !within->findAncestorOpInBlock(*owner)) {
-      // What lanes have joined is in the registers of their loop.
+    if (block && !block->findAncestorOpInBlock(*owner)) {
+      // Values that lanes have combined are in the registers of their loop.
       worklist.append(owner->operand_begin(), owner->operand_end());
       continue;
     }
@@ -392,7 +393,7 @@ AstStatement &FallbackReader::addStatement(StringRef name, ValueRange results,
                           region.front().getTerminator()->operand_end());
       continue;
     }
-    // What lies outside puts captured sizes together.
+    // Operations outside of the guarded block only combine captured sizes.
     if (guardedBlock->findAncestorOpInBlock(*owner))
       addOperation(*owner, statement);
     worklist.append(owner->operand_begin(), owner->operand_end());
@@ -504,7 +505,7 @@ llvm::Error FallbackReader::readBlock(Block &block) {
 SmallVector<std::pair<AstLoop, int64_t>>
 FallbackReader::pointLoops(Value point, int64_t points) {
   int64_t unit = lane ? kLanes : 1, all = points * unit;
-  // Where rows, matrices and so on end, in threads.
+  // Ends of rows, matrices and so on, in threads.
   SmallVector<int64_t> ends;
   int64_t end = unit;
   for (bool goesOn = true; goesOn;) {

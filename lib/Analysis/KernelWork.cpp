@@ -1,4 +1,4 @@
-//===- KernelWork.cpp - What a kernel computes and moves ------------------===//
+//===- KernelWork.cpp - Work of a kernel ----------------------------------===//
 #include "FTuner/Analysis/KernelWork.h"
 #include "FTuner/Analysis/OperatorKind.h"
 
@@ -112,8 +112,8 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
     accesses = accesses + (isOutput ? points * times : iterations * times);
     loadsOfStep += isRead && !isOutput;
   }
-  // What the body itself loads, such as a row of a table. Windows overlap: what
-  // they are over is moved once.
+  // The body itself may load, such as a row of a table. Windows overlap: the
+  // buffer that they read is moved once.
   llvm::SmallPtrSet<Value, 2> windowed;
   op.getBlock()->walk([&](Operation *nested) {
     if (!isa<MemoryEffectOpInterface>(nested) || isMemoryEffectFree(nested) ||
@@ -151,16 +151,17 @@ DictionaryAttr ftuner::siteOf(Operation *op) {
        b.getNamedAttr("location", b.getStringAttr(position))});
 }
 
-/// Those of every computation, at each of its points.
+/// Returns the operations of all computations of an operator, at each of their
+/// points.
 static AffineExpr flopsOfNest(ukernel::OperatorOpInterface op,
                               ArrayRef<AffineExpr> extents) {
   MLIRContext *context = op.getContext();
   AffineExpr result = getAffineConstantExpr(0, context);
   for (const Computation &computation : toUnrangedWorkload(op).computations) {
-    auto along = llvm::map_to_vector(
+    auto axisExtents = llvm::map_to_vector(
         computation.axes.list(), [&](unsigned axis) { return extents[axis]; });
     result = result +
-             productOf(context, along,
+             productOf(context, axisExtents,
                        static_cast<int64_t>(flopsOf(computation.operations)));
   }
   return result;

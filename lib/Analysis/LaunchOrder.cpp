@@ -1,4 +1,4 @@
-//===- LaunchOrder.cpp - Which launches wait for which --------------------===//
+//===- LaunchOrder.cpp - Order of launches --------------------------------===//
 #include "FTuner/Analysis/LaunchOrder.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -30,7 +30,7 @@ static Value bufferOf(Value memref) {
              : Value();
 }
 
-/// Marks what a kernel that is not emitted does to its operands.
+/// Marks the accesses of a kernel that is not emitted to its operands.
 static void markOperands(ukernel::KernelOp kernel,
                          MutableArrayRef<BufferAccess> operands) {
   ukernel::OperatorOpInterface op;
@@ -41,8 +41,8 @@ static void markOperands(ukernel::KernelOp kernel,
   }
 }
 
-/// The same of an emitted kernel, whose entry describes its pointers: of each
-/// memref one, in their order.
+/// Marks the accesses of an emitted kernel. Its entry describes its pointers,
+/// one for each memref, in their order.
 static void markPointers(ukernel::EntryAttr entry,
                          MutableArrayRef<BufferAccess> memrefs) {
   SmallVector<StringRef> accesses;
@@ -81,7 +81,8 @@ std::vector<BufferAccess> ftuner::accessesOf(ukernel::LaunchOp launch) {
   return ofMemrefs;
 }
 
-/// Whether one of two launches changes what the other one works on.
+/// Returns whether one of two launches writes a buffer that the other one
+/// accesses.
 static bool areOrdered(ArrayRef<BufferAccess> earlier,
                        ArrayRef<BufferAccess> later) {
   return llvm::any_of(earlier, [&](const BufferAccess &a) {
@@ -95,7 +96,7 @@ static bool areOrdered(ArrayRef<BufferAccess> earlier,
 std::vector<std::vector<size_t>>
 ftuner::launchOrder(ArrayRef<std::vector<BufferAccess>> launches) {
   std::vector<std::vector<size_t>> order(launches.size());
-  // What has to end before each launch, directly or not.
+  // Launches that each launch waits for, directly or through others.
   std::vector<llvm::BitVector> before(launches.size(),
                                       llvm::BitVector(launches.size()));
   for (size_t later = 0; later < launches.size(); ++later) {

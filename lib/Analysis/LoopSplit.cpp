@@ -70,15 +70,15 @@ static std::optional<unsigned> contiguousLoop(linalg::LinalgOp op,
   return std::nullopt;
 }
 
-/// Least iterations that are worth a warp.
-static constexpr int64_t kLeastAcrossLanes = 8;
+/// Minimum number of iterations for which a warp computes a point.
+static constexpr int64_t kMinLaneIterations = 8;
 
 static void splitAcrossLanes(linalg::LinalgOp op, LoopSplit &split) {
   std::optional<unsigned> loop = contiguousLoop(op, split);
   if (!loop || !laneCombiners(op, split))
     return;
   int64_t extent = op.getStaticLoopRanges()[*loop];
-  if (!ShapedType::isDynamic(extent) && extent < kLeastAcrossLanes)
+  if (!ShapedType::isDynamic(extent) && extent < kMinLaneIterations)
     return;
   llvm::erase(split.sequential, *loop);
   split.sequential.push_back(*loop);

@@ -27,15 +27,15 @@ private:
   mlir::AffineExpr dimOf(mlir::Value memref, int64_t dim);
   mlir::AffineExpr strideOf(mlir::Value memref, int64_t dim);
   mlir::AffineExpr traceBinary(mlir::Operation *op);
-  /// The formula of a comparison, 0 or 1; null where the ranges of the sizes
-  /// leave both.
+  /// Returns the formula of a comparison, 0 or 1; null if the ranges of the
+  /// sizes allow both.
   mlir::AffineExpr traceComparison(mlir::arith::CmpIOp op);
-  /// The lesser, or the greater, of two formulas; null where the ranges of the
-  /// sizes leave both.
+  /// Returns the smaller, or the larger, of two formulas; null if the ranges of
+  /// the sizes do not decide.
   mlir::AffineExpr chooseBetween(mlir::AffineExpr lhs, mlir::AffineExpr rhs,
                                  bool isGreater);
-  /// The values that a formula has in the ranges of the sizes; an end is none
-  /// where it is not known.
+  /// Returns the bounds of a formula in the ranges of the sizes; an unknown
+  /// bound has no value.
   std::pair<std::optional<int64_t>, std::optional<int64_t>>
   boundsOf(mlir::AffineExpr formula);
   mlir::AffineExpr compute(mlir::Value value);
@@ -45,9 +45,9 @@ private:
   mlir::MLIRContext *context;
   /// Symbols of dimensions; of scalars, with dimension -1.
   llvm::DenseMap<std::pair<unsigned, int64_t>, mlir::AffineExpr> symbols;
-  /// What is known to be equal: the arguments of the function of result sizes.
+  /// Known formulas of values: the arguments of the function of result sizes.
   llvm::DenseMap<mlir::Value, mlir::AffineExpr> known;
-  /// The least and the greatest value of each size.
+  /// The minimum and the maximum of each size.
   llvm::SmallVector<std::optional<int64_t>> lowest, highest;
   /// The sizes of the results, one after the other.
   llvm::SmallVector<mlir::Value> resultSizes;

@@ -1,4 +1,4 @@
-//===- Stages.cpp - What a pass needs to have run before it ---------------===//
+//===- Stages.cpp - Stages that passes build on ---------------------------===//
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/Analysis/ConstantValues.h"
 #include "FTuner/Analysis/WorkloadMatching.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace ftuner;
 
 namespace {
-/// What is said of an operator that a stage does not hold for.
+/// Texts of the diagnostic for an operator that violates a stage.
 struct StageText {
   StringRef expected;
   StringRef producer;
@@ -46,7 +46,7 @@ static bool hasType(Operation *op) {
          llvm::any_of(op->getResultTypes(), isOne);
 }
 
-/// Whether a function computes with tensors or buffers.
+/// Returns whether a function computes with tensors or buffers.
 static bool worksOnShaped(func::FuncOp func) {
   return llvm::any_of(func.getArgumentTypes(), llvm::IsaPred<ShapedType>) ||
          func.walk([](Operation *op) {
@@ -56,8 +56,8 @@ static bool worksOnShaped(func::FuncOp func) {
              .wasInterrupted();
 }
 
-/// Whether a stage that holds for the module could not have left `op`, which
-/// is in a function or is one.
+/// Returns whether `op`, a function or an operation in one, violates a stage:
+/// the stage's pass would have replaced it.
 static bool isLeftBefore(Stage stage, Operation *op,
                          const PathSupport &support) {
   auto workload = dyn_cast<ukernel::OperatorOpInterface>(op);
@@ -86,7 +86,7 @@ static bool isLeftBefore(Stage stage, Operation *op,
   llvm_unreachable("every stage has a rule");
 }
 
-/// The first operator of the module that the stage does not hold for.
+/// Returns the first operator of the module that violates the stage.
 static Operation *findLeftBefore(ModuleOp module, Stage stage,
                                  const PathSupport &support) {
   Operation *found = nullptr;
@@ -94,7 +94,7 @@ static Operation *findLeftBefore(ModuleOp module, Stage stage,
     auto function = dyn_cast<FunctionOpInterface>(top);
     if (!isa<ukernel::KernelOp>(top) && (!function || function.isExternal()))
       continue;
-    // What a kernel holds is of its own stage.
+    // Operations in a kernel do not count.
     auto visit = [&](Operation *op) {
       if (isLeftBefore(stage, op, support)) {
         found = op;
@@ -111,7 +111,7 @@ static Operation *findLeftBefore(ModuleOp module, Stage stage,
 
 LogicalResult ftuner::expectStages(ModuleOp module, StringRef pass,
                                    ArrayRef<Stage> stages) {
-  FailureOr<PathSupport> support = PathSupport::of(module);
+  FailureOr<PathSupport> support = PathSupport::forModule(module);
   if (failed(support))
     return failure();
   for (Stage stage : stages)

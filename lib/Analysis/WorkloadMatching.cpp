@@ -486,10 +486,11 @@ static Type findUnsupportedType(const WorkloadSource &source) {
   return {};
 }
 
-/// Matches the contraction without an epilogue. Returns why it does not match.
-static std::optional<StringRef> matchAlone(linalg::LinalgOp op,
-                                           const Contraction &loops,
-                                           WorkloadSource &source) {
+/// Matches the contraction without an epilogue. Returns the reason if it does
+/// not match.
+static std::optional<StringRef> matchWithoutEpilogue(linalg::LinalgOp op,
+                                                     const Contraction &loops,
+                                                     WorkloadSource &source) {
   source.contraction = op;
   source.epilogue = {};
   return AxisAssignment(op, loops).assign(getResultLoops(op), source);
@@ -513,7 +514,7 @@ std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
       if (auto whole = matchWithEpilogue(op, *loops, source);
           whole && isSupported(*whole))
         return whole;
-    if (matchAlone(op, *loops, source) || !isSupported(source))
+    if (matchWithoutEpilogue(op, *loops, source) || !isSupported(source))
       return std::nullopt;
     return source;
   };
@@ -533,7 +534,8 @@ std::string ftuner::explainFallback(linalg::LinalgOp op,
   if (!loops)
     return name + "is no contraction";
   WorkloadSource source;
-  if (std::optional<StringRef> reason = matchAlone(op, *loops, source))
+  if (std::optional<StringRef> reason =
+          matchWithoutEpilogue(op, *loops, source))
     return name + "is a contraction " + reason->str();
   if (Type type = findUnsupportedType(source))
     return name + "is a contraction of elements of type " + debugString(type) +

@@ -1,4 +1,4 @@
-//===- ConstructibleTiles.cpp - What tiles are constructed of -------------===//
+//===- ConstructibleTiles.cpp - Tiles that a search constructs ------------===//
 #include "FTuner/Baselines/ConstructibleTiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -46,7 +46,8 @@ llvm::Expected<CandidateSet> ftuner::enumerateConstructibleTiles(
       registerTileOptions().read(problem.options.own).registers;
   if (registers == RegisterTiles::Own)
     registers = own;
-  ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
+  ContractionAxes axes =
+      ContractionAxes::forReduceAxes(problem.workload.reduceAxes());
   llvm::erase_if(set->candidates, [&](const Candidate &candidate) {
     const BlockTile &reg = candidate.ukernel.registerTile;
     bool isSuited =

@@ -1,11 +1,13 @@
 //===- Learned.cpp - Times of a trained predictor -------------------------===//
 //
-// A predictor (Predictor.h) says what a program's trees take, or by how much
-// `latency` is off with it. Far more expensive than `latency`, which therefore
-// ranks first: `learned` orders its best programs of each shape anew.
+// A predictor (Predictor.h) predicts the time of a program's trees, or the
+// ratio of that time to the prediction of `latency`. It is far more expensive
+// than `latency`, which therefore ranks first: `learned` orders the best
+// programs of each shape anew.
 //
-// What a predictor knows nothing of, since no program of its training had such
-// features or so many statements, has the time that `latency` predicts.
+// A program keeps the time that `latency` predicts if it is unknown to the
+// predictor: no program of the training had such features or as many
+// statements.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
@@ -90,8 +92,8 @@ Evaluator::Evaluator(const Workload &workload, const DeviceSpec &device,
       calibration(options.calibration),
       deviation(this->predictor->deviation(device.name)),
       figures(this->predictor->encodeDevice(latencyDevice(device))) {
-  if (deviation && deviation->between > 0)
-    calibration.deviation = deviation->between;
+  if (deviation && deviation->withinShape > 0)
+    calibration.deviation = deviation->withinShape;
 }
 
 void Evaluator::scoreEach(llvm::ArrayRef<Program> programs,
@@ -114,7 +116,7 @@ void Evaluator::scoreEach(llvm::ArrayRef<Program> programs,
       answers.emplace_back(first + index, &it->second);
       if (!isNew)
         continue;
-      // Where the predictor knows nothing, this is the answer.
+      // A program that is unknown to the predictor keeps this score.
       double score = it->second = latency->score(shape, program);
       PredictorProgram read =
           predictorProgram(workload, program, shape, device);

@@ -11,17 +11,17 @@ static int64_t blockCount(double blocks) {
   return static_cast<int64_t>(std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
-/// What a block writes to shared memory and its workers read from it, in bytes
-/// for each element of the reduce axis (dataTrans of equation 7).
+/// Returns the bytes that a block writes to shared memory and its workers read
+/// from it, for each element of the reduce axis (dataTrans of equation 7).
 static double sharedBytesPerReduceElement(const Workload &workload,
                                           const UKernel &ukernel) {
   double workers = static_cast<double>(ukernel.workers), sum = 0;
-  ContractionAxes axes = ContractionAxes::of(workload.reduceAxes());
+  ContractionAxes axes = ContractionAxes::forReduceAxes(workload.reduceAxes());
   for (const Operand &operand : workload.operands) {
     if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs)
       continue;
     int64_t tileElements = 0, workerElements = 0;
-    for (unsigned axis : AxisSet::of(operand.axes).list())
+    for (unsigned axis : AxisSet::containing(operand.axes).list())
       if (axis == axes.m || axis == axes.n) {
         tileElements += ukernel.blockTile[axis];
         workerElements += ukernel.registerTile[axis];
@@ -186,7 +186,7 @@ FactoredMetrics::FactoredMetrics(const Workload &workload,
                                  llvm::ArrayRef<UKernel> ukernels,
                                  MetricOptions options)
     : workload(workload), device(device), path(path), rates(device, options),
-      axes(ContractionAxes::of(workload.reduceAxes())) {
+      axes(ContractionAxes::forReduceAxes(workload.reduceAxes())) {
   for (const UKernel &ukernel : ukernels) {
     Entry entry;
     entry.m = numberOf(tilesM, ukernel.blockTile[axes.m]);

@@ -54,8 +54,8 @@ private:
   llvm::Error readForest(PredictorForest &forest);
   llvm::Error checkGolden(Predictor &result);
 
-  /// A whole number of the architecture, from `least` on.
-  llvm::Error size(StringRef key, size_t least, size_t &result);
+  /// Reads a whole number of the architecture, at least `minimum`.
+  llvm::Error size(StringRef key, size_t minimum, size_t &result);
   llvm::Error sizes(StringRef key, std::vector<size_t> &result);
   /// An array of that shape, as a row of floats.
   llvm::Expected<llvm::ArrayRef<float>> array(const Twine &name,
@@ -88,10 +88,10 @@ static constexpr StringRef kNetworkFormat = "ftuner-predictor",
                            kForestFormat = "ftuner-boosted-trees",
                            kBaselineFormat = "ftuner-predictor-no-structure";
 static constexpr int64_t kVersion = 2;
-/// Longer files are none that somebody waits for.
-static constexpr uint64_t kMostBytes = 1ull << 30;
-/// Sizes of layers: far beyond the paper's.
-static constexpr size_t kMostSize = 1 << 16;
+/// Maximum size of a file: a longer one would take too long to read.
+static constexpr uint64_t kMaxBytes = 1ull << 30;
+/// Maximum size of a layer: far beyond the paper's.
+static constexpr size_t kMaxSize = 1 << 16;
 
 namespace {
 struct DeviceFigure {
@@ -208,19 +208,21 @@ llvm::Error PredictorReader::readArrays(StringRef blob) {
   return llvm::Error::success();
 }
 
-llvm::Error PredictorReader::size(StringRef key, size_t least, size_t &result) {
+llvm::Error PredictorReader::size(StringRef key, size_t minimum,
+                                  size_t &result) {
   std::optional<int64_t> value;
   if (const llvm::json::Object *sizes = header.getObject("architecture"))
     value = sizes->getInteger(key);
-  if (!value || *value < static_cast<int64_t>(least) ||
-      *value > static_cast<int64_t>(kMostSize))
-    return error("architecture: expected '" + key + "' from " + Twine(least) +
-                 " to " + Twine(kMostSize));
+  if (!value || *value < static_cast<int64_t>(minimum) ||
+      *value > static_cast<int64_t>(kMaxSize))
+    return error("architecture: expected '" + key + "' from " + Twine(minimum) +
+                 " to " + Twine(kMaxSize));
   result = *value;
   return llvm::Error::success();
 }
 
-/// A whole number from 0 on; none where the value is something else.
+/// Returns a whole number of at least 0; no value if the JSON is something
+/// else.
 static std::optional<int64_t> countIn(const llvm::json::Value *value) {
   std::optional<int64_t> count = value ? value->getAsInteger() : std::nullopt;
   return count && *count >= 0 ? count : std::nullopt;
@@ -234,7 +236,7 @@ sizesIn(const llvm::json::Array *list) {
   std::vector<size_t> result;
   for (const llvm::json::Value &value : *list) {
     std::optional<int64_t> size = value.getAsInteger();
-    if (!size || *size < 1 || *size > static_cast<int64_t>(kMostSize))
+    if (!size || *size < 1 || *size > static_cast<int64_t>(kMaxSize))
       return std::nullopt;
     result.push_back(*size);
   }
@@ -251,8 +253,8 @@ llvm::Error PredictorReader::sizes(StringRef key, std::vector<size_t> &result) {
   return llvm::Error::success();
 }
 
-/// What every form reads: figures of a device, and trees of some numbers of
-/// statements.
+/// Reads the inputs that every form of predictor has: figures of a device, and
+/// the numbers of statements that trees may have.
 llvm::Error PredictorReader::readInputs() {
   const llvm::json::Array *names = header.getArray("device_figures");
   bool isKnown = names && names->size() == numDeviceFigures;
@@ -344,14 +346,14 @@ llvm::Error PredictorReader::readLabels(Predictor &result) {
   for (auto [key, to] : {std::pair(StringRef("mean"), &labels.mean),
                          std::pair(StringRef("deviation"), &labels.deviation),
                          std::pair(StringRef("shift"), &labels.shift),
-                         std::pair(StringRef("least"), &labels.least),
-                         std::pair(StringRef("greatest"), &labels.greatest)}) {
+                         std::pair(StringRef("least"), &labels.minimum),
+                         std::pair(StringRef("greatest"), &labels.maximum)}) {
     std::optional<double> number = json->getNumber(key);
     if (!number || !std::isfinite(*number))
       return error("labels: expected '" + key + "'");
     *to = *number;
   }
-  if (!(labels.least > 0 && labels.least <= labels.greatest))
+  if (!(labels.minimum > 0 && labels.minimum <= labels.maximum))
     return error("labels: expected bounds above 0");
   std::optional<bool> corrects = header.getBoolean("corrects");
   if (!corrects)
@@ -364,16 +366,16 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
   const llvm::json::Object *devices = header.getObject("devices");
   const llvm::json::Object *deviations = header.getObject("deviations");
   const llvm::json::Array *range = header.getArray("label_range");
-  std::optional<double> least, most;
+  std::optional<double> minimum, maximum;
   if (range && range->size() == 2) {
-    least = (*range)[0].getAsNumber();
-    most = (*range)[1].getAsNumber();
+    minimum = (*range)[0].getAsNumber();
+    maximum = (*range)[1].getAsNumber();
   }
-  if (!devices || devices->empty() || !deviations || !least || !most ||
-      !(*least > 0 && *least <= *most && std::isfinite(*most)))
+  if (!devices || devices->empty() || !deviations || !minimum || !maximum ||
+      !(*minimum > 0 && *minimum <= *maximum && std::isfinite(*maximum)))
     return error("expected devices, deviations and the range of labels");
-  result.leastLabel = *least;
-  result.mostLabel = *most;
+  result.minLabel = *minimum;
+  result.maxLabel = *maximum;
   for (const auto &[name, value] : *devices) {
     std::optional<int64_t> rows = countIn(&value);
     if (!rows)
@@ -392,7 +394,7 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     deviation.rows = *rows;
     for (auto [key, to] :
          {std::pair(StringRef("overall"), &deviation.overall),
-          std::pair(StringRef("between"), &deviation.between)}) {
+          std::pair(StringRef("between"), &deviation.withinShape)}) {
       std::optional<double> number = object->getNumber(key);
       if (!number || !(*number >= 0) || !std::isfinite(*number))
         return error("deviations: expected '" + key + "' of device '" +
@@ -672,10 +674,11 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
       array("golden_values", {programs.size()});
   if (!values)
     return values.takeError();
-  double most = Predictor::goldenError;
+  double maxDifference = Predictor::goldenError;
   if (header.get("golden_error")) {
-    most = header.getNumber("golden_error").value_or(0);
-    if (!(most >= Predictor::goldenError && most <= Predictor::mostGoldenError))
+    maxDifference = header.getNumber("golden_error").value_or(0);
+    if (!(maxDifference >= Predictor::goldenError &&
+          maxDifference <= Predictor::maxGoldenError))
       return error("golden rows: expected 'golden_error' from 1e-4 to 1e-2");
   }
   const float *from = features->data();
@@ -695,7 +698,7 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
         value);
     double wanted = (*values)[index];
     double difference = std::abs(value - wanted) / std::abs(wanted);
-    if (!(difference <= most))
+    if (!(difference <= maxDifference))
       return error("golden row " + Twine(index) + ": expected " +
                    llvm::formatv("{0:e6}", wanted).str() + ", but got " +
                    llvm::formatv("{0:e6}", value).str());
@@ -751,31 +754,32 @@ std::vector<float> Predictor::encodeDevice(const LatencyDevice &device) const {
   return form->encodeDevice(figuresOf(device));
 }
 
-double Predictor::shareUnknown(const PredictorProgram &program) const {
-  size_t unknown = 0, total = 0;
+double Predictor::unfamiliarShare(const PredictorProgram &program) const {
+  size_t numUnfamiliar = 0, numFeatures = 0;
   for (const PredictorTree &tree : program) {
     auto it = featureRanges.find(tree.ordering.size());
     if (it == featureRanges.end())
       return 1;
-    const float *least = it->second.data();
-    const float *most = least + it->second.size() / 2;
+    const std::vector<float> &ranges = it->second;
+    const float *minimum = ranges.data();
+    const float *maximum = minimum + ranges.size() / 2;
     for (const ProgramFeatures &features : tree.features)
       for (float value : features) {
-        bool isBelow = value < *least++ - featureMargin;
-        bool isAbove = value > *most++ + featureMargin;
-        unknown += isBelow || isAbove;
-        ++total;
+        bool isBelow = value < *minimum++ - featureMargin;
+        bool isAbove = value > *maximum++ + featureMargin;
+        numUnfamiliar += isBelow || isAbove;
+        ++numFeatures;
       }
   }
-  return static_cast<double>(unknown) / static_cast<double>(total);
+  return static_cast<double>(numUnfamiliar) / static_cast<double>(numFeatures);
 }
 
 std::string Predictor::unknownIn(const PredictorProgram &program) const {
   for (const PredictorTree &tree : program)
     if (!featureRanges.count(tree.ordering.size()))
       return std::to_string(tree.ordering.size()) + " statements";
-  double share = shareUnknown(program);
-  if (share <= unknownShare)
+  double share = unfamiliarShare(program);
+  if (share <= maxUnfamiliarShare)
     return "";
   return llvm::formatv("{0:P0} of its features far from all that it was "
                        "trained on",
@@ -789,24 +793,26 @@ void Predictor::predict(llvm::ArrayRef<const PredictorProgram *> programs,
     form->predict(programs, device, values);
     return;
   }
-  // Nothing tells how far ratios go on beyond the training.
-  std::vector<PredictorProgram> near;
+  // The training says nothing about ratios outside its ranges, so features and
+  // ratios are clamped to them.
+  std::vector<PredictorProgram> clamped;
   std::vector<const PredictorProgram *> pointers;
-  near.reserve(programs.size());
+  clamped.reserve(programs.size());
   for (const PredictorProgram *program : programs) {
-    for (PredictorTree &tree : near.emplace_back(*program)) {
+    for (PredictorTree &tree : clamped.emplace_back(*program)) {
       const std::vector<float> &ranges =
           featureRanges.find(tree.ordering.size())->second;
-      const float *least = ranges.data(), *most = least + ranges.size() / 2;
+      const float *minimum = ranges.data(),
+                  *maximum = minimum + ranges.size() / 2;
       for (ProgramFeatures &features : tree.features)
         for (float &value : features)
-          value = std::clamp(value, *least++, *most++);
+          value = std::clamp(value, *minimum++, *maximum++);
     }
-    pointers.push_back(&near.back());
+    pointers.push_back(&clamped.back());
   }
   form->predict(pointers, device, values);
   for (double &value : values)
-    value = std::clamp(value, leastLabel, mostLabel);
+    value = std::clamp(value, minLabel, maxLabel);
 }
 
 std::optional<PredictorDeviation> Predictor::deviation(StringRef device) const {
@@ -869,8 +875,8 @@ ftuner::loadPredictor(StringRef nameOrPath) {
     }
     if (!llvm::sys::fs::is_regular_file(status))
       return cannotRead("expected a regular file");
-    if (status.getSize() > kMostBytes)
-      return cannotRead("expected at most " + Twine(kMostBytes) +
+    if (status.getSize() > kMaxBytes)
+      return cannotRead("expected at most " + Twine(kMaxBytes) +
                         " bytes, but got " + Twine(status.getSize()));
     auto buffer = llvm::MemoryBuffer::getFile(nameOrPath);
     if (!buffer)

@@ -6,12 +6,13 @@ using namespace ftuner;
 
 std::vector<float>
 PredictorForest::encodeDevice(llvm::ArrayRef<float> figures) const {
-  // Of devices that do not differ no tree asks.
+  // If the devices of the training do not differ, no tree asks for a figure.
   return figures.empty() ? std::vector<float>(numDeviceFigures) : figures.vec();
 }
 
-/// Mean features, in f64 and in this order: rounded to f32 they are those that
-/// the trees were grown on, bit by bit (python/ftuner/learned/boosted.py).
+/// Fills in mean features, computed in f64 and in this order. Rounded to f32
+/// they equal, bit by bit, the features that the trees were grown on
+/// (python/ftuner/learned/boosted.py).
 static void fillMeans(const PredictorProgram &program,
                       llvm::MutableArrayRef<float> inputs) {
   std::array<double, kNumProgramFeatures> sums = {};

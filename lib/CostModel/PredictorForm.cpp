@@ -1,4 +1,4 @@
-//===- PredictorForm.cpp - What a predictor computes ----------------------===//
+//===- PredictorForm.cpp - Computation of a predictor ---------------------===//
 #include "PredictorForm.h"
 #include <algorithm>
 #include <cmath>
@@ -45,5 +45,5 @@ double LabelTransform::backward(double label) const {
   case Kind::None:
     break;
   }
-  return std::clamp(result, least, greatest);
+  return std::clamp(result, minimum, maximum);
 }

@@ -1,4 +1,4 @@
-//===- PredictorForm.h - What a predictor computes --------------*- C++ -*-===//
+//===- PredictorForm.h - Computation of a predictor -------------*- C++ -*-===//
 //
 // A file of a predictor holds a network (PredictorNetwork.h) or boosted trees
 // (PredictorForest.h). Both give transformed labels.
@@ -11,25 +11,26 @@
 
 namespace ftuner {
 
-/// What a label stands for (python/ftuner/learned/labels.py).
+/// Transform between labels and the times or ratios that they stand for
+/// (python/ftuner/learned/labels.py).
 struct LabelTransform {
   enum class Kind { BoxCox, YeoJohnson, Quantile, None };
   Kind kind = Kind::None;
   std::vector<double> values;
   double mean = 0, deviation = 1, shift = 0;
-  double least = 1e-3, greatest = 1e12;
-  /// The label's microseconds, or ratio; from `least` to `greatest`, and NaN
-  /// for a label that is not finite.
+  double minimum = 1e-3, maximum = 1e12;
+  /// Returns the microseconds, or the ratio, of a label: from `minimum` to
+  /// `maximum`, and NaN for a label that is not finite.
   double backward(double label) const;
 };
 
-/// Figures of a device that predictors read.
+/// Number of figures of a device that predictors read.
 #define FTUNER_LATENCY_LEARNED_DEVICE(MEMBER, NAME, VALUE) +1
 inline constexpr size_t numDeviceFigures =
 #include "FTuner/CostModel/LatencyRecords.def"
     ;
 
-/// Programs to microseconds or ratios.
+/// Computes microseconds or ratios of programs.
 class PredictorForm {
 public:
   virtual ~PredictorForm();

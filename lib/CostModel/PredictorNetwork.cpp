@@ -136,18 +136,18 @@ static void attend(const FloatRows &projected, size_t statements, size_t width,
     for (unsigned head = 0; head < heads; ++head)
       for (size_t query = 0; query < statements; ++query) {
         const float *q = projected[tree + query] + head * size;
-        float most = -std::numeric_limits<float>::infinity();
+        float maxWeight = -std::numeric_limits<float>::infinity();
         for (size_t key = 0; key < statements; ++key) {
           const float *k = projected[tree + key] + width + head * size;
           float sum = 0;
           for (size_t i = 0; i < size; ++i)
             sum += q[i] * k[i];
           weights[key] = sum * scale;
-          most = std::max(most, weights[key]);
+          maxWeight = std::max(maxWeight, weights[key]);
         }
         float total = 0;
         for (float &weight : weights)
-          total += weight = std::exp(weight - most);
+          total += weight = std::exp(weight - maxWeight);
         float *to = out[tree + query] + head * size;
         for (size_t key = 0; key < statements; ++key) {
           const float *v = projected[tree + key] + 2 * width + head * size;

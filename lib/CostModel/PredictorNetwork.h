@@ -14,7 +14,7 @@
 
 namespace ftuner {
 
-/// What PyTorch adds to variances.
+/// Constant that PyTorch adds to variances.
 inline constexpr double normEpsilon = 1e-5;
 
 /// Rows of floats, padded with zeros to whole vectors.

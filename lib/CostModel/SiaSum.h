@@ -54,7 +54,7 @@ private:
   const DeviceSpec &device;
   SiaOptions options;
   MetricOptions metricOptions;
-  /// Of the shape that was scored last.
+  /// The shape that was scored last, with its metrics.
   Shape cachedShape;
   std::optional<ShapeMetrics> cached;
 };

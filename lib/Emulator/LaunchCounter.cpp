@@ -261,11 +261,11 @@ bool isShared(RequestKind kind) {
 }
 
 uint64_t KernelCounters::bankConflicts() const {
-  uint64_t sum = 0;
+  uint64_t numConflicts = 0;
   for (size_t i = 0; i < kNumRequestKinds; ++i)
     if (isShared(static_cast<RequestKind>(i)))
-      sum += requests[i].transfers - requests[i].idealTransfers;
-  return sum;
+      numConflicts += requests[i].transfers - requests[i].idealTransfers;
+  return numConflicts;
 }
 
 } // namespace ftuner::emulator

@@ -85,7 +85,8 @@ private:
 
 } // namespace
 
-/// The name of a kernel's function, or of its module where it has none.
+/// Returns the name of a kernel's function, or of its module if it has no
+/// function.
 static StringRef entryNameOf(gpu::GPUModuleOp kernel) {
   for (auto function : kernel.getOps<LLVM::LLVMFuncOp>())
     if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
@@ -265,7 +266,7 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
   });
 }
 
-/// Names are those of the kernel's parameters.
+/// Writes a tensor map. Its names are names of the kernel's parameters.
 void ManifestWriter::writeTensorMap(ukernel::TensorMapAttr map) {
   auto writeExtents = [&](StringRef key, ArrayAttr extents) {
     json.attributeArray(key, [&] {

@@ -7,7 +7,7 @@ using namespace ftuner;
 using llvm::Twine;
 
 //===----------------------------------------------------------------------===//
-// What is one
+// Tests
 //===----------------------------------------------------------------------===//
 
 std::optional<unsigned> Operand::contiguousAxis() const {
@@ -26,7 +26,8 @@ PackedOrder Workload::packedOrder() const {
           find(OperandRole::Rhs)->elementBytes};
 }
 
-/// That nothing but an rhs is packed, of k and n alone, fixed and whole.
+/// Checks that only an rhs is packed, and that it has only the axes k and n,
+/// both of fixed size in whole steps and groups.
 static llvm::Error checkPacked(const Workload &workload) {
   for (auto [index, operand] : llvm::enumerate(workload.operands)) {
     if (!operand.isPacked)
@@ -48,7 +49,8 @@ static llvm::Error checkPacked(const Workload &workload) {
   return llvm::Error::success();
 }
 
-/// Returns whether it multiplies two factors, and adds the products to one sum.
+/// Returns whether the computation multiplies two factors, and adds the
+/// products to one sum.
 static bool isProduct(const Computation &computation) {
   const std::optional<State> &state = computation.state;
   return state && state->merge == Merge::Sum &&
@@ -66,8 +68,8 @@ static bool isProductNest(const Workload &workload) {
   if (!product || !isProduct(*product))
     return false;
   size_t number = product - workload.computations.data();
-  size_t behind = workload.computations.size() - number - 1;
-  if (number > 2 || behind > 1 || (behind == 1 && !workload.epilogue()))
+  size_t numAfter = workload.computations.size() - number - 1;
+  if (number > 2 || numAfter > 1 || (numAfter == 1 && !workload.epilogue()))
     return false;
   size_t prologues = 0;
   for (const Read &read : product->reads)
@@ -143,7 +145,7 @@ std::optional<ContractionView> Workload::asContraction() const {
 //===----------------------------------------------------------------------===//
 
 ContractionView::ContractionView(const Workload &workload)
-    : ContractionAxes(ContractionAxes::of(workload.reduceAxes())),
+    : ContractionAxes(ContractionAxes::forReduceAxes(workload.reduceAxes())),
       workload(&workload) {}
 
 const Computation *ContractionView::prologue(unsigned factor) const {
@@ -208,9 +210,8 @@ void ftuner::setContraction(Workload &workload, const ContractionParts &parts) {
     if (workload.operands[read.number].role == OperandRole::Init)
       reads.push_back(read);
   product.reads.assign(reads.begin(), reads.end());
-  for (Computation &behind :
-       llvm::drop_begin(workload.computations)) // the epilogue
-    for (Read &read : behind.reads)
+  for (Computation &epilogue : llvm::drop_begin(workload.computations))
+    for (Read &read : epilogue.reads)
       if (read.isComputation())
         read.number += prologues.size();
   workload.computations.insert(workload.computations.begin(), prologues.begin(),

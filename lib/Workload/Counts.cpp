@@ -57,11 +57,11 @@ static double countPairs(llvm::ArrayRef<const Inequality *> conditions,
     Interval interval{0, double(shape[inner] - 1)};
     bool holds = true;
     for (const Inequality *condition : conditions) {
-      int64_t along = coefficientOf(condition->form, inner);
+      int64_t coefficient = coefficientOf(condition->form, inner);
       double rest = condition->form.constant +
                     double(coefficientOf(condition->form, outer)) * position;
-      if (along != 0)
-        interval = cut(interval, along, rest);
+      if (coefficient != 0)
+        interval = cut(interval, coefficient, rest);
       else
         holds &= rest >= 0;
     }
@@ -102,7 +102,7 @@ double Workload::points(AxisSet counted, llvm::ArrayRef<int64_t> shape) const {
       count *= interval.size();
       continue;
     }
-    // Those of the other axis alone cut it, too.
+    // Inequalities of only the other axis cut the count, too.
     unsigned inner = other.list().front();
     for (const Inequality &inequality : domain)
       if (inequality.axes() == other && isCounted(inequality))

@@ -86,8 +86,8 @@ unsigned RowReductionView::laneAxis() const {
   for (const Operand *operand : operandsAlong())
     if (std::optional<unsigned> axis = operand->contiguousAxis())
       bytes[*axis] += operand->elementBytes;
-  auto most = llvm::max_element(bytes);
-  return bytes[rowAxis] == *most ? rowAxis : most - bytes.begin();
+  auto maxBytes = llvm::max_element(bytes);
+  return bytes[rowAxis] == *maxBytes ? rowAxis : maxBytes - bytes.begin();
 }
 
 llvm::Error Workload::checkRowReduction() const {

@@ -8,21 +8,23 @@
 
 using namespace ftuner;
 
-/// Weight of a size that the user's histogram lacks, against the mean size:
-/// enough to break ties, too little to decide.
+/// Weight of a size that the user's histogram lacks, relative to the mean
+/// weight: enough to break ties, too little to decide.
 static constexpr double unlistedWeight = 1e-3;
 
 /// Representative sizes of an open axis other than the main one lie between
-/// these: nobody asks for speed at the ends of a range without ends.
-static constexpr int64_t leastOpenRepresentative = 64;
+/// two: speed at the far ends of an open range does not matter.
+static constexpr int64_t minOpenRepresentative = 64;
 static constexpr int64_t openRepresentative = 4096;
-/// Beyond them for rows that a kernel reduces: those that stay in no block's
-/// registers, and those that several blocks share, aligned and not.
+/// Further representatives for the length of rows that a kernel reduces: rows
+/// that do not fit in a block's registers, and rows that several blocks share,
+/// aligned and not.
 static constexpr int64_t longRows[] = {32768, 131073, 524288};
 
-/// Common sizes and their distance begin here; below, samples are dense. Their
-/// multiples end here, and all of them are at most this part of the samples.
-static constexpr int64_t kLeastCommon = 128, kMostCommonMultiple = 4096,
+/// Common sizes are powers of two and multiples of `kMinCommon`, from it on:
+/// below, samples are dense. Multiples end at `kMaxCommonMultiple`. At most one
+/// of `kShareOfCommon` samples is a common size.
+static constexpr int64_t kMinCommon = 128, kMaxCommonMultiple = 4096,
                          kShareOfCommon = 3;
 
 int64_t ftuner::smallestSize(const Axis &axis) {
@@ -33,8 +35,8 @@ int64_t ftuner::smallestSize(const Axis &axis) {
   return range.contains(next) ? next : 1;
 }
 
-/// The largest size of the axis, for an open one about `openEnd`; at least its
-/// smallest.
+/// Returns the largest size of the axis; about `openEnd` if it is open. The
+/// result is at least the axis's smallest size.
 static int64_t endOf(const Axis &axis, int64_t openEnd) {
   const SizeRange &range = axis.range;
   int64_t first = smallestSize(axis);
@@ -48,19 +50,20 @@ int64_t ftuner::largestSize(const Axis &axis) {
   return endOf(axis, openRangeEnd);
 }
 
-/// Sizes ≥ 1 of positive weight in the axis's histogram, ascending; none if
-/// there are more than `most`.
-static std::vector<int64_t> listedSizes(const Axis &axis, int64_t most) {
+/// Returns the sizes ≥ 1 of positive weight in the axis's histogram, ascending;
+/// an empty list if there are more than `maxCount`.
+static std::vector<int64_t> listedSizes(const Axis &axis, int64_t maxCount) {
   std::vector<int64_t> sizes;
   for (const SizeWeight &entry : axis.weights)
     if (entry.weight > 0 && entry.size >= 1)
       sizes.push_back(entry.size);
-  if (static_cast<int64_t>(sizes.size()) > most)
+  if (static_cast<int64_t>(sizes.size()) > maxCount)
     sizes.clear();
   return sizes;
 }
 
-/// Shares of the axis's histogram: an entry belongs to the sample below it.
+/// Sets the weights of samples to their shares of the axis's histogram: an
+/// entry belongs to the largest sample that is not above it.
 static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
   if (axis.weights.empty())
     return;
@@ -77,40 +80,40 @@ static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
     if (next != samples.begin())
       std::prev(next)->weight += entry.weight / sum;
   }
-  double least = unlistedWeight / samples.size();
+  double minWeight = unlistedWeight / samples.size();
   for (SizeSample &sample : samples)
-    sample.weight = std::max(sample.weight, least);
+    sample.weight = std::max(sample.weight, minWeight);
 }
 
-/// Sizes that people use, ascending, at most `most`: powers of two, the sizes
-/// before and after each, multiples of 128 from 128 on, and the sizes behind
-/// these, which need one more row of blocks. Where there are too many, the
-/// kinds that come last are left out.
+/// Sizes that people use, ascending, at most `maxCount`: powers of two, the
+/// sizes before and after each, multiples of 128 from 128 on, and their
+/// successors, which need one more row of blocks. A kind that would exceed the
+/// limit is left out.
 static std::vector<int64_t> commonSizes(const Axis &axis, int64_t first,
-                                        int64_t last, int64_t most) {
+                                        int64_t last, int64_t maxCount) {
   std::set<int64_t> sizes;
   auto add = [&](llvm::ArrayRef<int64_t> kind) {
     std::set<int64_t> more = sizes;
     for (int64_t size : kind)
       if (size > first && size < last && axis.range.contains(size))
         more.insert(size);
-    if (static_cast<int64_t>(more.size()) <= most)
+    if (static_cast<int64_t>(more.size()) <= maxCount)
       sizes = std::move(more);
   };
-  std::vector<int64_t> powers, neighbours, multiples, behind;
-  for (int64_t power = kLeastCommon; power <= last; power *= 2) {
+  std::vector<int64_t> powers, neighbours, multiples, successors;
+  for (int64_t power = kMinCommon; power <= last; power *= 2) {
     powers.push_back(power);
     neighbours.insert(neighbours.end(), {power - 1, power + 1});
   }
-  for (int64_t size = kLeastCommon; size <= kMostCommonMultiple;
-       size += kLeastCommon) {
+  for (int64_t size = kMinCommon; size <= kMaxCommonMultiple;
+       size += kMinCommon) {
     multiples.push_back(size);
-    behind.push_back(size + 1);
+    successors.push_back(size + 1);
   }
   add(powers);
   add(neighbours);
   add(multiples);
-  add(behind);
+  add(successors);
   return {sizes.begin(), sizes.end()};
 }
 
@@ -146,8 +149,8 @@ std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
 std::vector<int64_t> ftuner::representativeSizes(const Axis &axis,
                                                  unsigned count) {
   int64_t first = smallestSize(axis);
-  if (axis.range.isOpen() && first < leastOpenRepresentative)
-    first += ceilBy(leastOpenRepresentative - first, axis.range.step);
+  if (axis.range.isOpen() && first < minOpenRepresentative)
+    first += ceilBy(minOpenRepresentative - first, axis.range.step);
   int64_t last = std::max(first, endOf(axis, openRepresentative));
   std::vector<int64_t> sizes = {first};
   for (unsigned i = 1; i + 1 < count; ++i) {
@@ -172,8 +175,8 @@ std::vector<Shape> ftuner::representativeShapes(llvm::ArrayRef<Axis> axes) {
   return shapes;
 }
 
-/// The first axis, `mainAxis` before all others, whose size decides that of
-/// `axis`, since both have the same symbols.
+/// Returns the axis whose size decides the size of `axis`, since both have the
+/// same symbols: `mainAxis` if possible, or else the first such axis.
 static unsigned leadingAxis(const Workload &workload, unsigned axis,
                             unsigned mainAxis) {
   const std::vector<std::string> &symbols = workload.axes[axis].symbols;
@@ -187,7 +190,7 @@ static unsigned leadingAxis(const Workload &workload, unsigned axis,
   return axis;
 }
 
-/// Sizes of axes that follow another one.
+/// Sets the sizes of axes that follow another one.
 static void followLeaders(const Workload &workload, unsigned mainAxis,
                           Shape &shape) {
   for (unsigned axis = 0; axis < shape.size(); ++axis) {
@@ -208,14 +211,15 @@ struct AxisCell {
 };
 } // namespace
 
-/// Cells of a dynamic axis beside the main one: so many if it is the only one,
-/// and where there are more. Of 12 cells in place of 3, products with two
-/// dynamic axes are predicted 2 to 13 % faster over their ranges, and a search
-/// takes 1.2 to 1.8 times as long.
+/// Number of cells of a dynamic axis other than the main one: if it is the only
+/// such axis, and if there are several. With 12 cells instead of 3, products
+/// with two dynamic axes are predicted 2 to 13 % faster over their ranges, and
+/// a search takes 1.2 to 1.8 times as long.
 static constexpr unsigned kCellsOfOne = 12, kCellsOfSeveral = 3;
 
-/// The sizes between whose geometric middles the cells of an axis lie. Listed
-/// sizes stand for themselves, in place of the size that stands for them.
+/// Returns the sizes that have cells: the geometric means of neighbouring sizes
+/// separate the cells of an axis. Listed sizes replace the representative sizes
+/// nearest to them.
 static std::vector<int64_t> cellSizes(const Axis &axis, unsigned count,
                                       llvm::ArrayRef<int64_t> listed) {
   std::vector<int64_t> sizes = representativeSizes(axis, count);
@@ -232,16 +236,16 @@ static std::vector<int64_t> cellSizes(const Axis &axis, unsigned count,
   return sizes;
 }
 
-/// Cells of a dynamic axis, at most `count` and those of `beyond` if it is
-/// open, which fill all sizes from 0 on, with a sum of weights of about one.
-/// With a histogram of at most as many sizes, these have cells of their own and
-/// count in addition: of a longer one cells would multiply with those of other
-/// axes.
+/// Returns the cells of a dynamic axis: at most `count`, and a cell for each of
+/// `largerSizes` if the axis is open. The cells cover all sizes from 0 on;
+/// their weights add up to about 1. Each size of a histogram of at most `count`
+/// sizes has a cell in addition; a longer histogram would give too many cells,
+/// since they multiply with the cells of other axes.
 static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count,
-                                     llvm::ArrayRef<int64_t> beyond) {
+                                     llvm::ArrayRef<int64_t> largerSizes) {
   std::vector<int64_t> sizes = cellSizes(axis, count, listedSizes(axis, count));
   if (axis.range.isOpen())
-    for (int64_t size : beyond)
+    for (int64_t size : largerSizes)
       if (int64_t next =
               ceilBy(size - axis.range.min, axis.range.step) + axis.range.min;
           next > 2 * sizes.back())

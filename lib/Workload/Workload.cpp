@@ -112,30 +112,31 @@ void ftuner::setReduction(Workload &workload, AxisSet reduce,
                           std::vector<Operations> operations, State state,
                           std::vector<Operations> epilogue) {
   AxisSet all = AxisSet::first(workload.axes.size());
-  Computation reduction, behind;
+  Computation reduction, epilogueComputation;
   reduction.name = "reduction";
   reduction.axes = all;
   reduction.reduce = reduce;
   reduction.operations = std::move(operations);
   reduction.state = std::move(state);
-  behind.name = "epilogue";
-  behind.axes = all - reduce;
-  behind.reads = {Read::computation(0)};
-  behind.operations = std::move(epilogue);
+  epilogueComputation.name = "epilogue";
+  epilogueComputation.axes = all - reduce;
+  epilogueComputation.reads = {Read::computation(0)};
+  epilogueComputation.operations = std::move(epilogue);
   llvm::SmallVector<unsigned, 2> outputs;
   for (auto [number, operand] : llvm::enumerate(workload.operands)) {
     if (isInput(operand.role) || operand.role == OperandRole::Init)
       reduction.reads.push_back(Read::operand(number));
     else if (operand.role == OperandRole::Extra)
-      behind.reads.push_back(Read::operand(number));
+      epilogueComputation.reads.push_back(Read::operand(number));
     else
       outputs.push_back(number);
   }
-  bool hasEpilogue = !behind.operations.empty() || behind.reads.size() > 1;
-  (hasEpilogue ? behind : reduction).writes = outputs;
+  bool hasEpilogue = !epilogueComputation.operations.empty() ||
+                     epilogueComputation.reads.size() > 1;
+  (hasEpilogue ? epilogueComputation : reduction).writes = outputs;
   workload.computations = {std::move(reduction)};
   if (hasEpilogue)
-    workload.computations.push_back(std::move(behind));
+    workload.computations.push_back(std::move(epilogueComputation));
 }
 
 static llvm::Error checkRange(llvm::StringRef kind, llvm::StringRef name,
@@ -304,7 +305,7 @@ static llvm::Error checkState(const Workload &workload, unsigned index) {
     return llvm::createStringError("computation '" + computation.name +
                                    "': expected accumulators");
   for (const Accumulator &accumulator : state.accumulators)
-    if (!computation.space().containsAll(accumulator.without))
+    if (!computation.space().containsAll(accumulator.invariantAxes))
       return llvm::createStringError(
           "computation '" + computation.name + "': expected accumulator '" +
           accumulator.name + "' to lack space axes of its computation alone");
@@ -334,10 +335,11 @@ static llvm::Error checkWrites(const Workload &workload,
       return llvm::createStringError(
           "computation '" + computation.name +
           "': expected an accumulator for each output");
-    AxisSet axes = AxisSet::of(workload.operands[number].axes);
+    AxisSet axes = AxisSet::containing(workload.operands[number].axes);
     AxisSet written = computation.space();
     if (computation.state)
-      written = written - computation.state->accumulators[position].without;
+      written =
+          written - computation.state->accumulators[position].invariantAxes;
     if (axes != written)
       return llvm::createStringError(
           "computation '" + computation.name +

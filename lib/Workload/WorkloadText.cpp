@@ -51,14 +51,14 @@ writeTerms(llvm::raw_ostream &os, const AffineForm &form,
 namespace {
 class Fingerprint {
 public:
-  Fingerprint(const Workload &workload, FingerprintOf what)
-      : workload(workload), what(what) {}
+  Fingerprint(const Workload &workload, FingerprintOf scope)
+      : workload(workload), scope(scope) {}
 
   std::string write() {
     AxisSet reduce = workload.reduceAxes();
     for (auto [index, axis] : llvm::enumerate(workload.axes)) {
       os << (index > 0 ? "," : "") << (reduce.contains(index) ? "r" : "s");
-      if (what == FingerprintOf::Search)
+      if (scope == FingerprintOf::Search)
         addSizes(axis);
       for (const Loop &loop : axis.loops)
         addRange(loop.range);
@@ -72,7 +72,8 @@ public:
         os << "+" << term.coefficient << "*#" << term.operand;
     }
     for (const Computation &computation : workload.computations)
-      if (what == FingerprintOf::Kernels || &computation != workload.epilogue())
+      if (scope == FingerprintOf::Kernels ||
+          &computation != workload.epilogue())
         add(computation);
     return std::move(text);
   }
@@ -82,7 +83,8 @@ private:
     os << range.min << "-" << range.max.value_or(-1) << "/" << range.step;
   }
 
-  /// Symbols are numbered, since their names are no part of it.
+  /// Adds the sizes of an axis. Symbols are numbered, since their names are not
+  /// part of a fingerprint.
   void addSizes(const Axis &axis) {
     os << axis.name << ":";
     addRange(axis.range);
@@ -127,7 +129,7 @@ private:
         Operations one = entry;
         one.kind = known.kind;
         one.count = known.count;
-        return what == FingerprintOf::Kernels && known.kind != entry.kind &&
+        return scope == FingerprintOf::Kernels && known.kind != entry.kind &&
                known.unit() == entry.unit() && known == one;
       });
       if (it == apart.end())
@@ -137,7 +139,7 @@ private:
     }
     for (const Operations &entry : apart) {
       os << ";" << nameOf(entry.unit());
-      if (what == FingerprintOf::Search)
+      if (scope == FingerprintOf::Search)
         os << "." << static_cast<int>(entry.kind);
       os << ":" << nameOf(entry.operandType) << ":" << nameOf(entry.resultType)
          << "*" << llvm::format("%.17g", entry.count)
@@ -154,28 +156,29 @@ private:
       os << ";" << nameOf(state->merge);
       for (const Accumulator &accumulator : state->accumulators)
         os << ":" << nameOf(accumulator.type) << ":"
-           << nameOf(accumulator.identity) << "/" << accumulator.without.mask();
+           << nameOf(accumulator.identity) << "/"
+           << accumulator.invariantAxes.mask();
       add(state->mergeOperations);
       os << ";";
       add(state->finalize);
       if (state->correctedBy)
         os << "by" << *state->correctedBy;
     }
-    if (what == FingerprintOf::Kernels)
+    if (scope == FingerprintOf::Kernels)
       for (unsigned number : computation.writes)
         os << ">" << number;
   }
 
   const Workload &workload;
-  FingerprintOf what;
+  FingerprintOf scope;
   llvm::StringMap<unsigned> symbols;
   std::string text;
   llvm::raw_string_ostream os{text};
 };
 } // namespace
 
-std::string Workload::fingerprint(FingerprintOf what) const {
-  return Fingerprint(*this, what).write();
+std::string Workload::fingerprint(FingerprintOf scope) const {
+  return Fingerprint(*this, scope).write();
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,8 +1,8 @@
 //===- ConstantValues.h - Values that constants determine -------*- C++ -*-===//
 //
-// Compilers that take kernels of others compute what depends on constants alone
-// while they compile, where those kernels cannot run. Products among these
-// values are theirs.
+// A compiler that takes FTuner's kernels computes values that depend only on
+// constants at compile time, when these kernels cannot run. So products among
+// such values are left to that compiler.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_ANALYSIS_CONSTANTVALUES_H
@@ -13,21 +13,21 @@
 
 namespace ftuner {
 
-/// A unit attribute of operations of dialects that nobody knows here, whose
-/// results are constant though they have no operands: whoever knows the dialect
-/// sets it before workloads are formed. Also of contractions that are left for
-/// their constant operands, which the formation sets.
+/// Unit attribute of operations of unregistered dialects whose results are
+/// constant though they have no operands; code that knows the dialect sets it
+/// before workloads are formed. The formation sets it on contractions that it
+/// leaves since their operands are constant.
 inline constexpr llvm::StringLiteral kConstantAttrName = "ukernel.constant";
 
-/// The values of a function that constants alone determine: results of
-/// constants, and of operations that take nothing but such values, captured
-/// ones included. Not those of calls and of operations with side effects, nor
-/// arguments of blocks. Operations of unknown dialects that take something are
-/// believed to have no side effects.
+/// Returns the values of a function that depend only on constants: results of
+/// constants, and of operations that take and capture only such values. Results
+/// of calls and of operations with side effects, and arguments of blocks, do
+/// not count. Operations of unknown dialects with operands are assumed to have
+/// no side effects.
 llvm::DenseSet<mlir::Value>
 findConstantValues(mlir::FunctionOpInterface function);
 
-/// Whether all operands of an operation are among the values.
+/// Returns whether all operands of an operation are among the values.
 bool hasConstantOperands(mlir::Operation *op,
                          const llvm::DenseSet<mlir::Value> &constants);
 

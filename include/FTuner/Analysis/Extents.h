@@ -1,9 +1,9 @@
-//===- Extents.h - Where sizes of tensors come from -------------*- C++ -*-===//
+//===- Extents.h - Sources of the sizes of tensors --------------*- C++ -*-===//
 //
 // The size of a dimension is followed through the operators that produce the
-// tensor back to what the function is given: a product of a number and of
-// unknowns. Two sizes with equal products are equal at run time; ranges of the
-// symbols give the range of a product.
+// tensor back to the arguments of the function. The result is a product of a
+// number and of unknowns. Two sizes with equal products are equal at run time;
+// ranges of the symbols give the range of a product.
 //
 // Upstream's ValueBoundsConstraintSet answers the same for sums, but not for
 // products, which come with every reshape.
@@ -18,10 +18,11 @@
 
 namespace ftuner {
 
-/// factor · unknowns; a number without unknowns.
+/// The product of a factor and of unknowns; without unknowns it is a number.
 struct Extent {
   int64_t factor = 1;
-  /// Numbers of unknowns, ascending; one may occur several times.
+  /// Unknowns by number (places in `ExtentAnalysis::unknowns`), ascending; one
+  /// may occur several times.
   llvm::SmallVector<unsigned, 2> unknowns;
 
   bool isStatic() const { return unknowns.empty() || factor == 0; }
@@ -36,33 +37,33 @@ class ExtentAnalysis {
 public:
   explicit ExtentAnalysis(mlir::FunctionOpInterface function);
 
-  /// The size of a dimension of a ranked tensor.
+  /// Returns the size of a dimension of a ranked tensor.
   Extent dimOf(mlir::Value tensor, int64_t dim);
-  /// The product of the sizes of some dimensions of a ranked tensor.
+  /// Returns the product of the sizes of some dimensions of a ranked tensor.
   Extent groupOf(mlir::Value source, llvm::ArrayRef<int64_t> dims);
-  /// A value of type index.
+  /// Returns the extent of a value of type index.
   Extent valueOf(mlir::Value value);
 
-  /// Takes for equal what the function's cf.assert before `op` say. Calls must
-  /// follow the order of the program.
+  /// Assumes the equalities that the function's cf.assert before `op` state.
+  /// Calls must follow the order of the program.
   void assumeAssertionsBefore(mlir::Operation *op);
 
-  /// The sizes that an extent takes; `0 to ?` where nothing is declared.
+  /// Returns the range of an extent; `0 to ?` if nothing is declared.
   ukernel::RangeAttr rangeOf(const Extent &extent);
 
-  /// The names of the extent's unknowns, sorted, if every one is a symbol and
-  /// there is one at least.
+  /// Returns the names of the extent's unknowns, sorted, if there is at least
+  /// one and every one is a symbol.
   std::optional<llvm::SmallVector<mlir::StringAttr>>
   symbolsOf(const Extent &extent) const;
 
-  /// What an unknown is called in formulas: its symbol, "arg0_dim1", or
+  /// Returns the name of an unknown in formulas: its symbol, "arg0_dim1", or
   /// "size2".
   std::string nameOf(unsigned unknown) const;
 
-  /// "dimension 1 of argument 0", if the extent is one.
+  /// Returns "dimension 1 of argument 0" if the extent is a dimension.
   std::optional<std::string> describe(const Extent &extent) const;
-  /// "'B' times 'T'", if the extent is a product of symbols whose declared
-  /// ranges let it exceed the largest extent of an axis.
+  /// Returns "'B' times 'T'" if the extent is a product of symbols whose
+  /// declared ranges let it exceed the largest extent of an axis.
   std::optional<std::string> describeUnlessFits(const Extent &extent) const;
 
 private:
@@ -71,9 +72,9 @@ private:
     mlir::StringAttr symbol;
     mlir::Value value;
     int64_t dim;
-    /// Argument and dimension where it was found first.
+    /// Argument and dimension where the unknown was found first.
     std::optional<std::pair<unsigned, int64_t>> origin;
-    /// What it equals by assertion: another unknown, or a number.
+    /// The extent that assertions declare equal, if any.
     std::optional<Extent> equal;
   };
 
@@ -83,6 +84,8 @@ private:
   Extent mixed(mlir::OpFoldResult size);
   std::optional<Extent> evaluate(mlir::AffineExpr expr, mlir::ValueRange dims,
                                  mlir::ValueRange symbols);
+  /// Replaces every unknown that assertions declare equal to another extent by
+  /// that extent, until only unknowns without such an extent are left.
   Extent resolve(const Extent &extent) const;
   void assumeEqual(Extent lhs, Extent rhs);
 

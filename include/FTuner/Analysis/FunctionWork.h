@@ -1,8 +1,9 @@
-//===- FunctionWork.h - What all launches of a function do ------*- C++ -*-===//
+//===- FunctionWork.h - Work of a function's launches -----------*- C++ -*-===//
 //
-// The operations and bytes of every kernel that a host function launches, as
-// formulas of the sizes that the function is called with, uKernels and fallback
-// kernels alike: how much of a function uKernels carry follows from both.
+// The operations and bytes of every kernel that a host function launches,
+// uKernels and fallback kernels alike, as formulas of the sizes that the
+// function is called with. The share of uKernels in a function follows from
+// them.
 //
 // A kernel's module carries its work as `ukernel.work`, in terms of the sizes
 // that launches pass. Here these are followed back to the function's arguments.
@@ -24,34 +25,34 @@ namespace ftuner {
 /// gpu.module of a kernel: a dictionary with
 ///   amounts    affine_map<()[sizes of a launch] -> (operations, bytes,
 ///              accesses, loads of a thread)>: arithmetic operations on
-///              elements (one for each op of arith and math that is no cast,
-///              comparison or choice, two for an FMA); bytes of all operands,
-///              each element once for reading and once for writing; of a
-///              fallback kernel also the elements that threads load and store,
-///              each time that one does, and those that each thread loads
-///   extents    of a workload's kernel: the sizes of its axes, a map likewise
-///   axes       of a workload's kernel: the names of its axes
+///              elements (one for each op of arith and math except casts,
+///              comparisons and choices, two for an FMA); bytes of all
+///              operands, each element once for reading and once for writing;
+///              for a fallback kernel also the number of loads and stores of
+///              elements by all threads, and the number of loads by one thread
+///   extents    for a workload's kernel: the sizes of its axes, also as a map
+///   axes       for a workload's kernel: the names of its axes
 inline constexpr llvm::StringLiteral kWorkAttrName = "ukernel.work";
 /// gpu.module of a kernel that adds up the split-K slices of another one.
 inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
     "ukernel.adds_slices";
-/// ukernel.launch: what is launched here, a dictionary of strings. Of a
-/// workload's kernel
+/// ukernel.launch: description of the launch, a dictionary of strings. A launch
+/// of a workload's kernel has
 ///   name       the workload by its function and its number there; launches of
 ///              one are alternatives
 ///   workload   the equal workload that names the kernels
-///   slices     the split-K factor of the alternative, if it has slices; of
-///              all its kernels
-/// and of every kernel
+///   slices     the split-K factor of the alternative, if it has slices; all
+///              kernels of the alternative have it
+/// and every launch has
 ///   kind       the kind of the operator, a word of OperatorKind.h
 ///   operator   the operator that it computes
-///   location   where in the source
+///   location   its location in the source
 inline constexpr llvm::StringLiteral kSiteAttrName = "ukernel.site";
 
-/// `ukernel.work` of a workload's kernel for launches that pass the sizes of
-/// all axes.
+/// Returns `ukernel.work` of a workload's kernel for launches that pass the
+/// sizes of all axes.
 mlir::DictionaryAttr workOf(ukernel::KernelOp kernel);
-/// The same where launches leave out the sizes of fixed axes.
+/// Returns `work` for launches that leave out the sizes of fixed axes.
 mlir::DictionaryAttr dropFixedSizes(mlir::DictionaryAttr work,
                                     llvm::ArrayRef<bool> isPassed);
 
@@ -59,7 +60,8 @@ mlir::DictionaryAttr dropFixedSizes(mlir::DictionaryAttr work,
 /// one workload. Formulas are over the symbols of `FunctionWork::sizeNames`,
 /// null where they do not follow from the function's sizes.
 struct LaunchWork {
-  /// Of a workload "f_0", of a fallback kernel "f_fallback_0".
+  /// Name of the item: "f_0" for a workload, "f_fallback_0" for a fallback
+  /// kernel.
   std::string name;
   /// The workload that names the kernels, as in the manifest; empty for a
   /// fallback kernel. Equal workloads share kernels.
@@ -67,19 +69,19 @@ struct LaunchWork {
   /// The operator, and "file:line:column" without folders, empty if not known.
   std::string operatorName, location;
   mlir::AffineExpr operations, bytes, accesses, threadLoads;
-  /// Of a workload: the names of its axes, as in `Workload`, and their sizes.
+  /// Names of a workload's axes, as in `Workload`, and their sizes.
   std::vector<std::string> axisNames;
   llvm::SmallVector<mlir::AffineExpr> extents;
-  /// How often a call launches it: the product of the trips of the loops around
-  /// it. Null, and counted once, where a loop's trips are not known. Branches
-  /// count as taken.
+  /// How often a call launches the item: the product of the trips of the loops
+  /// around it. If a loop's trips are not known, it is null, and the item
+  /// counts once. Branches count as taken.
   mlir::AffineExpr launches;
   /// Blocks of a launch of a fallback kernel; null for a workload, whose
-  /// program says it.
+  /// program determines its blocks.
   mlir::AffineExpr blocks;
-  /// Positions in `FunctionWork::launches`, ascending, of what has to end
-  /// before it: it reads or overwrites what they write, or overwrites what they
-  /// read. What they wait for in turn is left out.
+  /// Positions in `FunctionWork::launches`, ascending, of the items that this
+  /// one waits for: it reads or overwrites their results, or overwrites their
+  /// inputs. Items that these wait for in turn are left out.
   std::vector<size_t> after;
 
   bool isFallback() const { return workload.empty(); }
@@ -98,7 +100,7 @@ struct FunctionWork {
   /// The sizes that formulas are over: symbols, and other dynamic dimensions
   /// ("arg0_dim1") and scalars ("arg2") by their place.
   std::vector<std::string> sizeNames;
-  /// The declared range of each; open where there is none.
+  /// The declared range of each size; open if none is declared.
   std::vector<Axis> sizes;
   /// In the order in which the host launches them.
   std::vector<LaunchWork> launches;

@@ -1,4 +1,4 @@
-//===- KernelWork.h - What a kernel computes and moves ----------*- C++ -*-===//
+//===- KernelWork.h - Work of a kernel --------------------------*- C++ -*-===//
 #ifndef FTUNER_ANALYSIS_KERNELWORK_H
 #define FTUNER_ANALYSIS_KERNELWORK_H
 
@@ -11,26 +11,28 @@ namespace ftuner {
 /// their bodies: the name of the operator that reduced it.
 inline constexpr llvm::StringLiteral kWindowAttrName = "ukernel.window";
 
-/// Floating-point and integer operations on elements: indices are none. Those
-/// in loops of constant bounds count as often as these run.
+/// Returns the floating-point and integer operations on elements, without
+/// arithmetic on indices. Operations in loops of constant bounds count as often
+/// as the loops run.
 int64_t flopsOf(mlir::Block &body);
-/// Those of an operator whose axes have these extents.
+/// Returns the operations of an operator whose axes have these extents.
 mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,
                          llvm::ArrayRef<mlir::AffineExpr> extents);
 
-/// "linalg.generic (math.exp, arith.subf)", "ukernel.row_reduction
-/// (arith.addf)": the name alone of an operator with regions says little.
+/// Returns the name of an operator with the operations of its regions, since
+/// the name by itself says little: "linalg.generic (math.exp, arith.subf)",
+/// "ukernel.row_reduction (arith.addf)".
 std::string operatorNameOf(mlir::Operation *op);
 
-/// The work of a simple kernel for `op`, on memrefs. `dimOf` gives the size of
-/// a dimension of an operand in the symbols of the launch's sizes, of which
-/// there are `numSizes`.
+/// Returns the work of a simple kernel for `op`, on memrefs. `dimOf` gives the
+/// size of a dimension of an operand in the symbols of the launch's sizes, of
+/// which there are `numSizes`.
 mlir::DictionaryAttr
 workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
        llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
 
-/// `ukernel.site` of the launch of a kernel for `op`: `kind`, `operator`,
-/// `location`.
+/// Returns `ukernel.site` of the launch of a kernel for `op`: `kind`,
+/// `operator`, `location`.
 mlir::DictionaryAttr siteOf(mlir::Operation *op);
 
 } // namespace ftuner

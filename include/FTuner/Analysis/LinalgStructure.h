@@ -1,7 +1,7 @@
 //===- LinalgStructure.h - Structure of linalg operators --------*- C++ -*-===//
 //
-// What an operator computes is read from its indexing maps and its body, never
-// from its name.
+// The computation of an operator is read from its indexing maps and its body,
+// never from its name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_ANALYSIS_LINALGSTRUCTURE_H
@@ -25,27 +25,28 @@ struct Contraction {
 /// the first input. A role may be empty (matvec, dot).
 std::optional<Contraction> matchContraction(mlir::linalg::LinalgOp op);
 
-/// The roles of the loops by the maps of two inputs and an output alone.
+/// Matches the roles of the loops only by the maps of two inputs and an output.
 std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
 
-/// What an operator that only moves elements reads.
+/// Input of an operator that only moves elements.
 struct ProjectedCopy {
   mlir::Value source;
-  /// From the dimensions of the operator's result to those of the source: a
-  /// projected permutation.
+  /// Map from the dimensions of the operator's result to the dimensions of the
+  /// source: a projected permutation.
   mlir::AffineMap map;
-  /// Of scalars, from the elements of the source; null if they keep their type.
+  /// Cast of the source's elements; null if they keep their type.
   mlir::Operation *cast = nullptr;
 };
 
 /// Matches transposes, broadcasts and copies of one tensor that keep the
 /// element type.
 std::optional<ProjectedCopy> matchProjectedCopy(mlir::Operation *op);
-/// The same, or with a cast that keeps every value.
+/// Matches a projected copy that may also cast elements if the cast keeps every
+/// value.
 std::optional<ProjectedCopy> matchExactCopy(mlir::Operation *op);
 
-/// The scalar that every element of the tensor equals, if it is produced by a
-/// fill. Looks no further than the tensor's definition.
+/// Returns the scalar that every element of the tensor equals, if the tensor is
+/// defined by a fill. Looks only at the tensor's definition.
 mlir::Value matchFill(mlir::Value tensor);
 
 } // namespace ftuner

@@ -1,7 +1,7 @@
 //===- SizeRanges.h - Declared ranges of tensors' sizes ---------*- C++ -*-===//
 //
-// What the formation of workloads knows of sizes, for those that copy operators
-// into functions of their own before workloads are formed.
+// The ranges of sizes that the formation of workloads will see, for passes that
+// copy operators into new functions before workloads are formed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_ANALYSIS_SIZERANGES_H
@@ -22,8 +22,8 @@ public:
   explicit SizeRanges(mlir::FunctionOpInterface function);
   ~SizeRanges();
 
-  /// The sizes that a dimension of a ranked tensor takes, by what is declared
-  /// of the function's arguments; `0 to ?` where that says nothing.
+  /// Returns the range of a dimension of a ranked tensor, from the declared
+  /// ranges of the function's arguments; `0 to ?` if these say nothing.
   ukernel::RangeAttr rangeOf(mlir::Value tensor, int64_t dim);
 
 private:

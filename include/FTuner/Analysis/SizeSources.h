@@ -1,8 +1,8 @@
 //===- SizeSources.h - Sizes that other dialects compute --------*- C++ -*-===//
 //
-// Operations of dialects that nobody knows here may give sizes and tensors.
-// Whoever knows the dialect says so by attributes of them, before workloads are
-// formed, which then have the ranges of these sizes.
+// Operations of unregistered dialects may give sizes and tensors. Code that
+// knows such a dialect sets these attributes before workloads are formed;
+// workloads then have the ranges of these sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_ANALYSIS_SIZESOURCES_H
@@ -12,10 +12,10 @@
 
 namespace ftuner {
 
-/// An array with an entry for each result: the name of the symbol that it is
-/// the value of, or unit.
+/// Array with an entry for each result: the name of the symbol whose value it
+/// is, or unit.
 inline constexpr llvm::StringLiteral kSizesAttrName = "ukernel.sizes";
-/// An array with an entry for each dynamic dimension of the only result, a
+/// Array with an entry for each dynamic dimension of the only result, a
 /// tensor: the number of the operand that is its size.
 inline constexpr llvm::StringLiteral kDimsAttrName = "ukernel.dims";
 

@@ -1,4 +1,4 @@
-//===- Stages.h - What a pass needs to have run before it -------*- C++ -*-===//
+//===- Stages.h - Stages that passes build on -------------------*- C++ -*-===//
 //
 // The passes from linalg to kernels build on each other. One that finds work of
 // an earlier stage, which its predecessor should have taken, says so at that
@@ -13,10 +13,11 @@
 
 namespace ftuner {
 
-/// What holds for a module after a pass, in the order of `ftuner-compile`. Each
-/// is about the functions of the module and about nothing that kernels hold.
+/// Properties of a module after a pass, in the order of `ftuner-compile`. Each
+/// is about the functions of the module; operations in kernels do not count.
 enum class Stage {
-  /// No contraction is left that becomes a workload, but for those that are
+  /// No contraction is left that becomes a workload, except contractions that
+  /// are
   /// marked as left (ukernel-form-workloads).
   Formed,
   /// Every workload has a plan (ukernel-plan-workloads).
@@ -34,13 +35,13 @@ enum class Stage {
   Emitted,
 };
 
-/// A unit attribute of contractions that are left because others keep several
-/// of their numbers in a byte.
+/// Unit attribute of contractions that are left because other compilers pack
+/// several of their numbers in a byte.
 inline constexpr llvm::StringLiteral kPackedAttrName = "ukernel.packed";
 
-/// Checks that the stages hold, in the given order. At the first operator that
-/// one does not hold for there is an error, which says what is expected before
-/// `pass` and what to run.
+/// Checks that the stages hold, in the given order. Emits an error at the first
+/// operator that violates one; it says what `pass` expects and which pass to
+/// run.
 mlir::LogicalResult expectStages(mlir::ModuleOp module, llvm::StringRef pass,
                                  llvm::ArrayRef<Stage> stages);
 

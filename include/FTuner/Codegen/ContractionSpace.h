@@ -15,7 +15,7 @@ class ContractionSpace : public ScheduleSpace {
 protected:
   ContractionSpace(const Workload &workload, const DeviceSpec &device)
       : workload(workload), device(device),
-        axes(ContractionAxes::of(workload.reduceAxes())),
+        axes(ContractionAxes::forReduceAxes(workload.reduceAxes())),
         extents{largestSize(workload.axes[axes.m]),
                 largestSize(workload.axes[axes.n])} {
     for (unsigned axis : ContractionView(workload).batchAxes().list())

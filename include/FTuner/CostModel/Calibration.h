@@ -3,7 +3,7 @@
 // What the latency model needs beside a device's data sheet, in JSON files
 // apart from the descriptions (lib/CostModel/calibrations/*.json, schema in
 // docs/calibration.md): for all devices ("global"), or for one. A device
-// without a calibration of its own uses that of a device with the same die, or
+// without a calibration uses the calibration of a device with the same die, or
 // else the global one.
 //
 //===----------------------------------------------------------------------===//
@@ -24,22 +24,23 @@ namespace ftuner {
 
 struct DeviceSpec;
 
-/// How well constants describe the rows that they were fitted to.
+/// Errors of fitted constants on the rows that they were fitted to.
 struct CalibrationFit {
   int64_t rows = 0;
   /// Means of |predicted / measured - 1| with the constants that the fit
   /// started from, and with its own.
   double errorBefore = 0, errorAfter = 0;
-  /// The same mean on rows that the fit did not see: of global constants, those
-  /// of each device by the constants of the others.
+  /// Mean of |predicted / measured - 1| on rows that the fit did not see. For
+  /// global constants, the rows of each device are predicted by constants that
+  /// were fitted to the other devices.
   std::optional<double> errorUnseen = std::nullopt;
 };
 
-/// How the fitted rows were measured. Belongs to the host and the way of
-/// measuring; predictions never use it.
+/// Overheads of the measurements of the fitted rows. They belong to the host
+/// and the way of measuring; predictions never use them.
 struct CalibrationTiming {
-  /// Microseconds that the measurement adds to each launch, and the least that
-  /// it ever reports.
+  /// Microseconds that the measurement adds to each launch, and the minimum
+  /// that it ever reports.
   double offsetMicroseconds = 0, floorMicroseconds = 0;
 };
 
@@ -50,13 +51,14 @@ struct Calibration {
   /// The device's chip, such as GH100: the calibration serves other devices of
   /// it. Empty if it serves the one device only.
   std::string die;
-  /// True where it came from FTuner's own kernels, and not from the vendor's.
+  /// True if the constants were fitted to FTuner's kernels, and not to the
+  /// vendor's.
   bool isOfOwnKernels = false;
   LatencyConstants constants;
   /// Standard deviation of ln(predicted / measured) between kernels for one
-  /// shape: what a lead is compared with (docs/latency.md).
+  /// shape. A lead is compared with it (docs/latency.md).
   double deviation = 0.08;
-  /// Which measurements, and when.
+  /// Names the measurements that the constants were fitted to, with their date.
   std::string origin;
   /// The command that fitted the constants, and the files of its rows with
   /// their SHA-256. Empty where they are not known.
@@ -67,7 +69,7 @@ struct Calibration {
 };
 
 /// Parses and checks a calibration (schema: docs/calibration.md). Constants
-/// that it does not name, and a missing deviation, are those of the global one.
+/// that it does not name, and a missing deviation, come from the global one.
 /// An error names `sourceName`, the line and the field, and says what was
 /// expected.
 llvm::Expected<Calibration> parseCalibration(llvm::StringRef json,
@@ -78,7 +80,7 @@ llvm::json::Object toJson(const Calibration &calibration);
 /// A built-in calibration by name, or else the file at that path. The error for
 /// an unknown name lists the built-in ones.
 llvm::Expected<Calibration> loadCalibration(llvm::StringRef nameOrPath);
-/// The built-in calibration for devices that have none of their own.
+/// Returns the built-in calibration for devices without a calibration.
 const Calibration &globalCalibration();
 /// The built-in calibration of the device's name; else the first, by name, of
 /// its die; else the global one.
@@ -97,22 +99,23 @@ std::vector<std::string> builtinCalibrationNames();
 /// power the device has no power limit.
 LatencyDevice latencyDevice(const DeviceSpec &device);
 
-/// Work per energy of a process of `processNm` nanometres (above 0) relative to
-/// one of 16 nm. docs/devices.md has the table; between its rows it is a power
-/// of the feature size, beyond them it stays.
+/// Returns the work per energy of a process of `processNm` nanometres (above 0)
+/// relative to one of 16 nm. docs/devices.md has the table; between its rows it
+/// is a power of the feature size, beyond them it stays.
 double nodeEfficiency(double processNm);
 
-/// How likely a program whose predicted time is `first` is really at least as
-/// fast as one of `second` (microseconds, second ≥ first): the normal
-/// distribution at ln(second / first) over √2 times the deviation. 0.5 to 1.
+/// Returns the probability, 0.5 to 1, that a program with the predicted time
+/// `first` is really at least as fast as one with `second` (microseconds,
+/// second ≥ first): the normal distribution at ln(second / first) over √2 times
+/// the deviation.
 double choiceConfidence(const Calibration &calibration, double first,
                         double second);
 
-/// What measuring both of them and taking the faster gains on average against
-/// taking `first`, as a share of its time: with d = ln(second / first) and s =
-/// √2 times the deviation, the mean of max(0, X − d) for a normal X of
-/// deviation s, which is s · φ(d / s) − d · (1 − Φ(d / s)). Falls from 0.4 · s
-/// for equal times to 0.
+/// Returns the mean gain of measuring both programs and taking the faster one,
+/// against taking the first, as a share of the first one's time. With d =
+/// ln(second / first) and s = √2 times the deviation, it is the mean of
+/// max(0, X − d) for a normal X of deviation s: s · φ(d / s) − d · (1 − Φ(d /
+/// s)). It falls from 0.4 · s for equal times to 0.
 double measurementGain(const Calibration &calibration, double first,
                        double second);
 

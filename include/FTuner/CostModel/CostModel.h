@@ -29,8 +29,8 @@ struct CostTerm {
 struct CostBreakdown {
   double score = 0;
   std::vector<CostTerm> terms;
-  /// Figures that explain the terms and are none, e.g. resident blocks; their
-  /// weight is 0.
+  /// Figures that explain the terms, e.g. resident blocks. They are not part of
+  /// the score: their weight is 0.
   std::vector<CostTerm> figures;
 };
 
@@ -67,47 +67,46 @@ struct Prefilter {
   int64_t programs = 0;
 };
 
-/// How far a model trusts its own order of two programs.
+/// A model's confidence in its own order of two programs.
 struct ChoiceConfidence {
-  /// How likely the program with the better score is really at least as fast:
-  /// 0.5 to 1. 0.5 is all that a model can say which knows nothing of its
-  /// errors.
+  /// Probability, 0.5 to 1, that the program with the better score is really at
+  /// least as fast. It is 0.5 for a model that does not know its errors.
   double probability = 0.5;
-  /// What measuring both and taking the faster one gains on average, as a share
+  /// Mean gain of measuring both programs and taking the faster one, as a share
   /// of the time.
   double measurementGain = 0;
 };
 
-/// What an evaluator keeps of a family for all shapes.
+/// Costs of a family that an evaluator computes once for all shapes.
 class FamilyCosts {
 public:
   virtual ~FamilyCosts() = default;
 };
 
-/// Scores the programs of one workload on one device. What depends on uKernels
-/// alone is computed once for each, so the second program of a family costs
-/// little. Not for several threads at once.
+/// Scores the programs of one workload on one device. Costs that depend only on
+/// a uKernel are computed once, so the second program of a family is cheap.
+/// Several threads must not share an evaluator.
 class CostEvaluator {
 public:
   virtual ~CostEvaluator() = default;
-  /// The score of a program for one shape (every extent ≥ 1). Finite for every
-  /// feasible program.
+  /// Returns the score of a program for one shape (every extent ≥ 1). It is
+  /// finite for every feasible program.
   virtual double score(llvm::ArrayRef<int64_t> shape,
                        const Program &program) = 0;
-  /// What the evaluator keeps of a family, and owns; null if that is nothing.
-  /// Who scores one family again and again saves looking it up.
+  /// Returns the costs of a family, which the evaluator owns; null if it keeps
+  /// none. A caller that scores one family many times saves looking them up.
   virtual const FamilyCosts *costsOf(const KernelFamily &family) {
     return nullptr;
   }
-  /// The score of a program whose family has these costs (an answer of
+  /// Returns the score of a program whose family has these costs (an answer of
   /// `costsOf`).
   virtual double scoreWith(const FamilyCosts *costs,
                            llvm::ArrayRef<int64_t> shape,
                            const Program &program) {
     return score(shape, program);
   }
-  /// The scores of many programs for one shape, each as `score` has it.
-  /// `programs`, the costs of their families, and `scores` are of one size.
+  /// Computes the scores of many programs for one shape, as `score` does.
+  /// `programs`, the costs of their families, and `scores` have one size.
   virtual void scoreAll(llvm::ArrayRef<Program> programs,
                         llvm::ArrayRef<const FamilyCosts *> costs,
                         llvm::ArrayRef<int64_t> shape,
@@ -115,26 +114,26 @@ public:
     for (size_t i = 0; i < programs.size(); ++i)
       scores[i] = scoreWith(costs[i], shape, programs[i]);
   }
-  /// The scores of many programs, of a shape for each. `programs`, `shapes` and
-  /// `scores` are of one size.
+  /// Computes the scores of many programs, each for its own shape. `programs`,
+  /// `shapes` and `scores` have one size.
   virtual void scoreEach(llvm::ArrayRef<Program> programs,
                          llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
                          llvm::MutableArrayRef<double> scores) {
     for (size_t i = 0; i < programs.size(); ++i)
       scores[i] = score(shapes[i], programs[i]);
   }
-  /// A score with its parts.
+  /// Returns a score with its parts.
   virtual CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                                  const Program &program) = 0;
-  /// How far to trust that a program of score `first` is at least as fast as
-  /// one of `second` for the same shape, `first` ≥ `second`; -inf where there
-  /// is no second. None if the model does not know how far its predictions are
-  /// off, or predicts no times.
+  /// Returns the confidence that a program of score `first` is at least as fast
+  /// as one of `second` for the same shape; `first` ≥ `second`, and `second` is
+  /// -inf if there is only one program. Returns no value if the model does not
+  /// know how far its predictions are off, or does not predict times.
   virtual std::optional<ChoiceConfidence> confidence(double first,
                                                      double second) const {
     return std::nullopt;
   }
-  /// What a reader of a plan must know of the scores so far, a line each.
+  /// Returns remarks for readers of a plan on the scores so far, a line each.
   virtual std::vector<std::string> remarks() const { return {}; }
 };
 
@@ -142,10 +141,10 @@ class CostModel {
 public:
   virtual ~CostModel() = default;
   virtual llvm::StringRef name() const = 0;
-  /// Whether scores are predicted times (negated microseconds) rather than
-  /// figures of merit.
+  /// Returns whether scores are predicted times (negated microseconds) rather
+  /// than figures of merit.
   virtual bool predictsTime() const { return false; }
-  /// Options that the model reads from `CostModelOptions::own`.
+  /// Returns the options that the model reads from `CostModelOptions::own`.
   virtual OptionDecls options() const { return {}; }
   /// Loads the files that values of these options name; null if they name none.
   /// An error names the option.
@@ -153,13 +152,15 @@ public:
   load(const OptionValues &given) const {
     return nullptr;
   }
-  /// What stands before a model that is too slow for every program of a search;
-  /// its predicted times have the same unit. None for the others.
+  /// Returns the prefilter of a model that is too slow for every program of a
+  /// search; its predicted times have the same unit. Other models have no
+  /// prefilter.
   virtual std::optional<Prefilter>
   prefilter(const CostModelOptions &options) const {
     return std::nullopt;
   }
-  /// Where the model's numbers come from, as plans and manifests say it.
+  /// Returns the name of the source of the model's numbers, for plans and
+  /// manifests.
   virtual std::string calibrationName(const CostModelOptions &options) const {
     return options.calibration.name;
   }

@@ -21,19 +21,19 @@
 
 namespace ftuner {
 
-/// What a launch of a fallback kernel does.
+/// Work of a launch of a fallback kernel.
 struct FallbackWork {
   /// Arithmetic operations on elements.
   double operations = 0;
-  /// Bytes of its operands, each element once.
+  /// Bytes of the kernel's operands, each element once.
   double bytes = 0;
-  /// Elements that threads load and store, each time that one does.
+  /// Loads and stores of elements by all threads.
   double accesses = 0;
   /// Elements that one thread loads, one after the other.
   double threadLoads = 0;
 };
 
-/// What a device makes of such work, in microseconds.
+/// Microseconds that a device needs for each unit of such work.
 struct FallbackRates {
   double launch = 0;
   /// For each byte, operation and access, and each load of a thread.

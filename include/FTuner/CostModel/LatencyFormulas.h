@@ -4,10 +4,10 @@
 // device description and a calibration, and from a codegen path (BlockWork.h)
 // and a shape, or from what is known of another library's kernels.
 // docs/latency.md derives the formulas of kernels with main loops of products,
-// docs/latency-memory.md those of memory-bound kernels.
+// docs/latency-memory.md the formulas of memory-bound kernels.
 //
-// Cycles are those of one SM at `clockMhz`; all else is in bytes, microseconds,
-// GB/s, watts and pJ.
+// Cycles are counted by one SM at `clockMhz`; all else is in bytes,
+// microseconds, GB/s, watts and pJ.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_COSTMODEL_LATENCYFORMULAS_H
@@ -104,11 +104,12 @@ struct LatencyStreamTable {
 
 using LatencyTable = std::variant<LatencyLoopTable, LatencyStreamTable>;
 
-/// Warps of the scheduler that gets the most of those of `blocks` blocks with
-/// `warps` warps each. An SM deals warps to its schedulers in turn, block after
-/// block, and they stay there until they end: ⌈blocks · warps / schedulers⌉.
-/// Five warps on 4 schedulers: one has 2 of them and sets the pace, as if there
-/// were 8; two such blocks: 3, as if there were 12 warps and not 10.
+/// Returns the maximum number of warps that a scheduler gets of `blocks` blocks
+/// with `warps` warps each. An SM deals warps to its schedulers in turn, block
+/// after block, and they stay there until they end: ⌈blocks · warps /
+/// schedulers⌉. Five warps on 4 schedulers: one has 2 of them and sets the
+/// pace, as if there were 8; two such blocks: 3, as if there were 12 warps and
+/// not 10.
 ///
 /// Blocks of half as many warps as there are schedulers take one half of them
 /// each; `halfBlockRun` in a row take the same one.

@@ -7,12 +7,13 @@
 
 namespace ftuner {
 
-/// Whose rates equations 6 and 7 divide by.
+/// Source of the rates by which equations 6 and 7 divide.
 enum class Bandwidths {
   /// Peaks: `dram_gbps`, SMs · clock · 128 B, `fp32_tflops`.
   Datasheet,
-  /// What micro-benchmarks reached: the fields `measured_…` of the device. A
-  /// device without `measured_fp32_tflops` keeps its peak.
+  /// Rates that micro-benchmarks reached: the fields `measured_…` of the
+  /// device.
+  /// A device without `measured_fp32_tflops` keeps its peak.
   Measured,
 };
 
@@ -20,10 +21,12 @@ struct MetricOptions {
   Bandwidths bandwidths = Bandwidths::Datasheet;
 };
 
-/// bandwidths, for all who compute metrics.
+/// Table with the option `bandwidths`, for all cost models and strategies that
+/// compute metrics.
 const OptionTable<MetricOptions> &metricOptions();
 
-/// An error that names the device if it lacks what the options ask for.
+/// Returns an error that names the device if it lacks a figure that the options
+/// ask for.
 llvm::Error checkMetricOptions(const MetricOptions &options,
                                const DeviceSpec &device);
 

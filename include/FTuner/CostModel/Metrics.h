@@ -57,13 +57,13 @@ struct Metrics {
   int64_t blocks = 0;
 };
 
-/// What equations 6 and 7 divide by. The device outlives it.
+/// Rates by which equations 6 and 7 divide. The device outlives the object.
 class MetricRates {
 public:
   MetricRates(const DeviceSpec &device, MetricOptions options);
 
-  /// Peak of the pipes that a path computes with. Only that of f32 on CUDA
-  /// cores is ever measured.
+  /// Returns the peak of the pipes that a path computes with. Only the peak of
+  /// f32 on CUDA cores can be a measured one.
   double flopsPerSecond(const CodegenModel &path,
                         const Workload &workload) const {
     return path.peakFlops(workload, measured ? *measured : device);
@@ -73,29 +73,32 @@ public:
 
 private:
   const DeviceSpec &device;
-  /// With what was measured in place of the peaks.
+  /// The device with measured rates in place of its peaks.
   std::optional<DeviceSpec> measured;
 };
 
-/// Metrics of a part of a family that covers the whole shape by itself.
+/// Returns the metrics of a part of a family that covers the whole shape by
+/// itself.
 Metrics ukernelMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                        const KernelFamily &family, unsigned part,
                        const DeviceSpec &device, MetricOptions options = {});
 
-/// Metrics of the program's real partition: each part over its own rows.
+/// Returns the metrics of the program's real partition: each part over its own
+/// rows.
 Metrics programMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                        const Program &program, const DeviceSpec &device,
                        MetricOptions options = {});
 
-/// The same for many uKernels and programs over one shape: what depends on the
-/// shape alone is computed once. Every extent is at least 1; workload and
-/// device outlive the object.
+/// Computes `ukernelMetrics` and `programMetrics` of many uKernels and programs
+/// over one shape: terms that depend only on the shape are computed once. Every
+/// extent is at least 1; workload and device outlive the object.
 class ShapeMetrics {
 public:
   ShapeMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                const DeviceSpec &device, MetricOptions options = {});
 
-  /// Of a part of a family by itself.
+  /// Returns the metrics of a part of a family that covers the whole shape by
+  /// itself.
   Metrics ukernel(const KernelFamily &family, unsigned part) const;
   Metrics program(const Program &program) const;
 
@@ -122,8 +125,8 @@ private:
 };
 
 /// Metrics of many uKernels of one codegen path for one shape after another of
-/// a contraction. What a tile size makes of an extent is computed once for each
-/// size along each axis, so a uKernel costs a few operations for each shape.
+/// a contraction. Blocks and padding of a tile size along an axis are computed
+/// once, so a uKernel costs a few operations for each shape.
 /// Workload and device outlive the object.
 class FactoredMetrics {
 public:
@@ -158,7 +161,7 @@ private:
   ContractionAxes axes;
   std::vector<int64_t> tilesM, tilesN;
   std::vector<ReduceTile> tilesK;
-  /// With 1 along axes that are no batch axes.
+  /// Batch tiles, with 1 along axes that are not batch axes.
   std::vector<BlockTile> batchTiles;
   std::vector<Entry> entries;
 };

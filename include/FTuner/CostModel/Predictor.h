@@ -32,9 +32,9 @@
 
 namespace ftuner {
 
-/// What a predictor reads of one part of a program.
+/// Input of a predictor: one part of a program.
 struct PredictorTree {
-  /// Of each statement.
+  /// Features of each statement.
   std::vector<ProgramFeatures> features;
   /// Places of statements in the tree's sequence (ProgramAst::ordering).
   llvm::SmallVector<int64_t, 8> ordering;
@@ -42,10 +42,10 @@ struct PredictorTree {
   double blocks = 1;
 };
 
-/// One tree for each part that has blocks; one at least.
+/// One tree for each part that has blocks; at least one tree.
 using PredictorProgram = llvm::SmallVector<PredictorTree, 1>;
 
-/// The trees of a program for a shape (see `describeProgram`).
+/// Returns the trees of a program for a shape (see `describeProgram`).
 PredictorProgram predictorProgram(const Workload &workload,
                                   const Program &program,
                                   llvm::ArrayRef<int64_t> shape,
@@ -55,10 +55,10 @@ PredictorProgram predictorProgram(const Workload &workload,
 /// was not trained on.
 struct PredictorDeviation {
   int64_t rows = 0;
-  /// Of all rows, about 0.
+  /// Deviation of all rows from 0.
   double overall = 0;
-  /// Between programs for one shape.
-  double between = 0;
+  /// Deviation of the programs for one shape from their mean.
+  double withinShape = 0;
 };
 
 class PredictorForm;
@@ -69,44 +69,54 @@ class Predictor final : public CostModelData {
 public:
   ~Predictor() override;
   /// Reads the content of a file. An error names `sourceName` and says what is
-  /// damaged or foreign: no such file, another version, arrays of other shapes,
-  /// numbers that are none, golden rows that differ by more than `goldenError`.
+  /// damaged or foreign: not a predictor file, another version, arrays of other
+  /// shapes, values that are not numbers, golden rows that differ by more than
+  /// `goldenError`.
   static llvm::Expected<std::shared_ptr<const Predictor>>
   parse(llvm::StringRef content, llvm::StringRef sourceName);
-  /// Most that a golden row may differ, as a share; and where a file says that
-  /// f32 is less exact with it.
-  static constexpr double goldenError = 1e-4, mostGoldenError = 1e-2;
+  /// Maximum difference of a golden row, as a share. A file for which f32 is
+  /// less exact may state a larger one, up to `maxGoldenError`.
+  static constexpr double goldenError = 1e-4, maxGoldenError = 1e-2;
 
-  /// Figures of a device as `predict` takes them. After a training on one
-  /// device they do not count: nothing tells what they do.
+  /// Returns the figures of a device in the form that `predict` takes. They
+  /// have no effect after a training on one device, which cannot tell their
+  /// effect.
   std::vector<float> encodeDevice(const LatencyDevice &device) const;
-  /// Why the predictor says nothing of a program, in words that follow "with";
-  /// empty where it does: a number of statements that it has no head for, or a
-  /// share above `unknownShare` of features more than `featureMargin` beyond
-  /// those that the same statement had in its training.
+  /// Returns the reason why the predictor cannot predict a program, in words
+  /// that follow "with"; empty if it can. The reason is a tree whose number of
+  /// statements the training did not have, or more than `maxUnfamiliarShare` of
+  /// unfamiliar features.
   std::string unknownIn(const PredictorProgram &program) const;
-  /// Features are magnitudes to base 2: eight times as much.
-  static constexpr double featureMargin = 3, unknownShare = 0.05;
-  /// That share, 1 without a head.
-  double shareUnknown(const PredictorProgram &program) const;
+  /// Returns the share of the program's features that are unfamiliar: more than
+  /// `featureMargin` outside the range that the same feature of the same
+  /// statement had in the training. Returns 1 if the training had no tree with
+  /// as many statements as one of the program's.
+  double unfamiliarShare(const PredictorProgram &program) const;
+  /// Margin around the ranges of the training. Features are logarithms to base
+  /// 2, so 3 is a factor of eight.
+  static constexpr double featureMargin = 3;
+  static constexpr double maxUnfamiliarShare = 0.05;
 
-  /// Microseconds of each program, or its ratio to what `latency` predicts. A
-  /// ratio is that of the nearest program that the training's ranges of
-  /// features hold, and none beyond its ratios. Every number of statements has
-  /// a head. `device` is an answer of `encodeDevice`.
+  /// Predicts the microseconds of each program, or the ratio of its time to the
+  /// prediction of `latency`. For a ratio, features are clamped to their ranges
+  /// in the training, and so is the result. The training had trees with as many
+  /// statements as each tree of the programs. `device` is an answer of
+  /// `encodeDevice`.
   void predict(llvm::ArrayRef<const PredictorProgram *> programs,
                llvm::ArrayRef<float> device,
                llvm::MutableArrayRef<double> values) const;
 
-  /// Whether it predicts ratios to `latency`.
+  /// Returns whether the predictor predicts ratios to `latency`.
   bool corrects() const override { return isCorrection; }
   /// SHA-256 of the file, in hexadecimal digits.
   llvm::StringRef hash() const { return digest; }
-  /// Rows of the training, by device; 0 where it was adapted without times.
+  /// Returns the number of rows of the training by device; 0 for a device that
+  /// the predictor was adapted to without times.
   const std::map<std::string, int64_t> &devices() const { return trainedOn; }
-  /// None for a device without rows that were not trained on.
+  /// Returns the deviation on a device; no value if all rows of the device were
+  /// trained on.
   std::optional<PredictorDeviation> deviation(llvm::StringRef device) const;
-  /// Greatest difference of a golden row, as a share.
+  /// Returns the maximum difference of a golden row, as a share.
   double worstGoldenError() const { return goldenDifference; }
 
 private:
@@ -115,9 +125,11 @@ private:
 
   std::unique_ptr<PredictorForm> form;
   bool isCorrection = false;
-  double leastLabel = 0, mostLabel = 0;
-  /// By the number of statements: the least features of each statement, and
-  /// then the greatest ones.
+  /// Range of the ratios in the training.
+  double minLabel = 0, maxLabel = 0;
+  /// Ranges of the features in the training, by a tree's number of statements:
+  /// the minima of all features, statement by statement, then all maxima in the
+  /// same order.
   std::map<size_t, std::vector<float>> featureRanges;
   std::string digest;
   std::map<std::string, int64_t> trainedOn;
@@ -125,8 +137,8 @@ private:
   double goldenDifference = 0;
 };
 
-/// The predictor of a built-in name, or else of the file at that path; read
-/// once for each content. An error says what is wrong with it.
+/// Returns the predictor of a built-in name, or else of the file at that path.
+/// Equal contents are read once. An error says what is wrong with the file.
 llvm::Expected<std::shared_ptr<const Predictor>>
 loadPredictor(llvm::StringRef nameOrPath);
 /// Names of the built-in predictors, sorted.

@@ -11,7 +11,8 @@ struct SiaOptions {
   double c0 = 1, c1 = 1, c2 = 1;
 };
 
-/// c0, c1 and c2, for all who weigh metrics by them.
+/// Table with the options `c0`, `c1` and `c2`, for all cost models and
+/// strategies that weigh metrics.
 const OptionTable<SiaOptions> &siaOptions();
 
 } // namespace ftuner

@@ -59,9 +59,9 @@ bool isShared(RequestKind kind);
 
 struct RequestCounters {
   uint64_t requests = 0;
-  uint64_t bytes = 0;          ///< Summed over the lanes.
-  uint64_t transfers = 0;      ///< Sectors or wavefronts.
-  uint64_t idealTransfers = 0; ///< The minimum that could do.
+  uint64_t bytes = 0;     ///< Summed over the lanes.
+  uint64_t transfers = 0; ///< Wavefronts (shared memory) or sectors (others).
+  uint64_t idealTransfers = 0; ///< Minimum number of transfers for the bytes.
 };
 
 struct KernelCounters {
@@ -86,7 +86,9 @@ struct KernelCounters {
   uint64_t operator[](InstructionKind kind) const {
     return instructions[static_cast<size_t>(kind)];
   }
-  /// Wavefronts of all requests to shared memory over their ideal number.
+  /// Returns the number of wavefronts that bank conflicts added: wavefronts of
+  /// all requests to shared memory, minus the number that these requests take
+  /// without conflicts.
   uint64_t bankConflicts() const;
 };
 

@@ -85,7 +85,7 @@ public:
   /// Elements of batch axes that a block may compute, at most.
   int64_t mostBatchElements = 1;
   /// Shared memory for each row or column of a block tile, at least, in bytes.
-  int64_t leastRowBytes = 0;
+  int64_t minRowBytes = 0;
 
   /// Called with a family of one tile and its uKernel.
   using BlockVisitor = llvm::function_ref<void(

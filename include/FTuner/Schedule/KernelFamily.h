@@ -75,7 +75,7 @@ struct KernelFamily {
   AxisSet reduced() const { return AxisSet::ofMask(reduceAxes); }
   /// Returns the axes of a contraction's family.
   ContractionAxes contractionAxes() const {
-    return ContractionAxes::of(reduced());
+    return ContractionAxes::forReduceAxes(reduced());
   }
   /// Rows of a part's blocks: its tile along the combine axis.
   int64_t height(unsigned part) const { return tiles[part][combineAxis]; }

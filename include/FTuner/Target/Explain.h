@@ -19,13 +19,13 @@ namespace ftuner {
 /// The version of the JSON format; docs/explain.md says what changed with each.
 inline constexpr int kExplanationFormatVersion = 5;
 
-/// A workload with what is said about it; there is one shape at least.
+/// Explanation of a workload; it has at least one shape.
 struct WorkloadExplanation {
   /// The function's C name, and the number of the workload in it: "dense_0".
   std::string name;
-  /// Workloads that the same holds for, e.g. of equal layers.
+  /// Workloads with the same explanation, e.g. of equal layers.
   std::vector<std::string> equalWorkloads;
-  /// Where it is in the source; empty if that is not known.
+  /// Location in the source; empty if it is not known.
   std::string location;
   /// Symbol of the ukernel.plan.
   std::string planName;
@@ -76,16 +76,16 @@ collectWorkloads(mlir::ModuleOp module);
 /// where no known name is like it.
 std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> known);
 
-/// The error for a name that is no size of the workloads of a module, planned
-/// or not, nor, where `withFunctions`, of its functions. It names what is like
-/// it.
+/// Returns an error if a name is not a size of the module's workloads, planned
+/// or not, nor, if `withFunctions`, of its functions. The error suggests a
+/// similar name.
 llvm::Error checkSizeNames(mlir::ModuleOp module,
                            llvm::ArrayRef<NamedSizes> sizes,
                            bool withFunctions);
 
 /// Explains every workload of the module, on tensors and with a plan, at each
-/// of the given sizes; without any, along its main axis. Scores are those of
-/// `setup`. `launching` is the same module after `buildLaunchPipeline`, and
+/// of the given sizes; without any, along its main axis. `setup` gives the
+/// scores. `launching` is the same module after `buildLaunchPipeline`, and
 /// tells of the functions as a whole; null where that is not known. A module
 /// without such workloads has its functions explained. An error for modules
 /// with neither, and for workloads that a size is missing for. `context` is for

@@ -32,10 +32,10 @@
 
 namespace ftuner {
 
-/// IREE's own phases (`--compile-to=input`, `preprocessing`) hold `util.func`.
-/// Makes functions of them, which `restoreIreeFunctions` turns back, and tells
-/// by attributes which sizes `util.assume.int`, `hal.tensor.import` and
-/// `flow.tensor.tie_shape` are about.
+/// Turns the `util.func` of IREE's own phases (`--compile-to=input`,
+/// `preprocessing`) into functions, which `restoreIreeFunctions` turns back,
+/// and marks by attributes the sizes that `util.assume.int`,
+/// `hal.tensor.import` and `flow.tensor.tie_shape` are about.
 void adoptIreeFunctions(mlir::ModuleOp module);
 void restoreIreeFunctions(mlir::ModuleOp module);
 /// Has `restoreIreeFunctions` make a private `util.func` of a function.
@@ -43,49 +43,49 @@ void makePrivateIreeFunction(mlir::func::FuncOp function);
 /// Reports a context that knows no operations but registered ones.
 mlir::LogicalResult expectUnregisteredDialects(mlir::ModuleOp module);
 
-/// Where IREE runs a module, by the names of its targets: `cuda` and
-/// `llvm-cpu`.
+/// Targets of IREE that run a module: `cuda` and `llvm-cpu`.
 enum class IreeTarget { Cuda, Cpu };
 
 struct IreeOptions {
   IreeTarget target = IreeTarget::Cuda;
-  /// The path of ptxas where the executable is to hold a cubin instead of PTX,
-  /// for CUDA; and its architecture, unless it is that of the PTX.
+  /// The path of ptxas, if the executable for CUDA is to hold a cubin instead
+  /// of PTX; and the cubin's architecture, unless it equals the PTX's.
   std::string ptxas;
   std::optional<GpuArchitecture> architecture;
-  /// Whether tensors may begin at any address that their elements may have.
-  /// Otherwise each begins at a multiple of what kernels ask for.
+  /// True if tensors may begin at any address that their elements may have.
+  /// Otherwise each begins at a multiple of the alignment that kernels need.
   bool hasAnyAddress = false;
 };
 
 /// The name of the executable of a module.
 inline constexpr llvm::StringLiteral kIreeExecutableName = "ftuner_kernels";
 
-/// What it holds.
+/// Contents of the executable.
 struct IreeKernels {
   /// Lowered gpu.modules, and the device.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   PtxModule ptx;
   /// Dispatches of its kernels in the module.
   int64_t numDispatches = 0;
-  /// Of every function that computes something, before its workloads became
-  /// dispatches.
+  /// Work of every function that computes something, as it was before its
+  /// workloads became dispatches.
   std::vector<FunctionOperators> work;
 };
 
 /// Turns the planned workloads of a module on tensors into dispatches of one
 /// executable, `@ftuner_kernels`, that holds the PTX of their kernels or calls
-/// the plugin, and removes what is FTuner's from the module. Returns the
-/// kernels, none where there is no workload. The context must allow
-/// unregistered dialects, and hold those of kernels (`loadKernelDialects`).
-/// Reports a module without a device, workloads without a plan or on buffers,
-/// what IREE cannot pass: more than 16 tensors or 64 values of 32 bits; and
-/// what ptxas refuses.
+/// the plugin, and removes FTuner's operations and attributes from the module.
+/// Returns the kernels; the list is empty if there is no workload. The context
+/// must allow unregistered dialects, and have the dialects of kernels loaded
+/// (`loadKernelDialects`). Reports a module without a device, workloads without
+/// a plan or on buffers, more operands than IREE can pass (16 tensors, 64
+/// values of 32 bits), and errors of ptxas.
 mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module,
                                            const IreeOptions &iree = {});
 
-/// From linalg on tensors, in functions or in those of IREE's phases, to a
-/// module for IREE. `kernels`, if given, gets what its executable holds.
+/// Adds the passes from linalg on tensors, in functions or in functions of
+/// IREE's phases, to a module for IREE. `kernels`, if given, gets the contents
+/// of its executable.
 void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
                        const IreeOptions &iree = {},
                        IreeKernels *kernels = nullptr);

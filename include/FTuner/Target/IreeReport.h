@@ -1,4 +1,4 @@
-//===- IreeReport.h - What IREE dispatches to FTuner ------------*- C++ -*-===//
+//===- IreeReport.h - Report on dispatches of IREE --------------*- C++ -*-===//
 #ifndef FTUNER_TARGET_IREEREPORT_H
 #define FTUNER_TARGET_IREEREPORT_H
 
@@ -8,9 +8,9 @@
 
 namespace ftuner {
 
-/// Writes as JSON what the dispatches of a module carry, and what is left to
-/// IREE (docs/iree.md, "The report"): FLOPs as formulas and at the least, a
-/// middle and the greatest of every function's sizes.
+/// Writes as JSON the FLOPs of a module's dispatches, and the FLOPs that are
+/// left to IREE (docs/iree.md, "The report"): as formulas, and at the smallest,
+/// a middle and the largest of every function's sizes.
 void writeIreeReport(const IreeKernels &kernels, llvm::raw_ostream &os);
 
 } // namespace ftuner

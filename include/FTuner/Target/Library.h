@@ -26,14 +26,15 @@ struct LibraryCubin {
 struct LibraryOptions {
   /// A C identifier. The module object is `<name>_module`.
   std::string name;
-  /// Whether the library is a shared one, which has its module object under the
-  /// name `ftuner_module` too.
+  /// True if the library is a shared one, which has its module object also
+  /// under the name `ftuner_module`.
   bool isShared = true;
-  /// Whether to compile the kernels for the emulator, too.
+  /// True if the kernels are compiled for the emulator, too.
   bool hasEmulatorImage = false;
   /// LLVM's name of the processor that the host code is for, "native" for the
-  /// one of this machine. Empty takes a portable one: for host code LLVM's
-  /// most general one, for emulated kernels that of compileHostImage.
+  /// one of this machine. If empty, a portable one is taken: for host code
+  /// LLVM's most general one, for emulated kernels the default of
+  /// compileHostImage.
   std::string hostCpu;
   std::vector<LibraryCubin> cubins;
 };
@@ -41,14 +42,15 @@ struct LibraryOptions {
 /// The name of a library's module object.
 std::string getModuleSymbol(llvm::StringRef libraryName);
 
-/// Reads names of architectures, such as "sm_90" and "sm_90a": sorted, each
-/// once. An error says which name is none.
+/// Reads names of architectures, such as "sm_90" and "sm_90a". The result is
+/// sorted, without duplicates. An error tells which name is not an
+/// architecture.
 llvm::Expected<std::vector<GpuArchitecture>>
 parseArchitectures(llvm::ArrayRef<std::string> names);
 
 /// Assembles the kernels for every architecture, in parallel. For architectures
-/// other than those of `ptx`, which are the module's, the kernels are
-/// translated anew. Emits an error and fails where LLVM or ptxas cannot compile
+/// other than `ptx`'s, which are the module's, the kernels are translated
+/// anew. Emits an error and fails where LLVM or ptxas cannot compile
 /// a kernel for an architecture.
 mlir::FailureOr<std::vector<LibraryCubin>>
 assembleCubins(mlir::ModuleOp module, const PtxImages &ptx,

@@ -20,7 +20,7 @@ llvm::Expected<std::string> findLinker();
 struct LinkOptions {
   /// The library's name for the dynamic linker.
   std::string soname;
-  /// Path of libftrt, the one library that it needs besides those of C.
+  /// Path of libftrt, the only library that it needs besides C's libraries.
   std::string runtime;
   /// Folder in which the dynamic linker looks for libftrt after the library's
   /// own; may be empty.

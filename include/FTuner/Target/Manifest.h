@@ -1,8 +1,8 @@
 //===- Manifest.h - Description of a compiled module ------------*- C++ -*-===//
 //
-// Everything that somebody who has only the PTX needs to launch its kernels,
-// and what the search found, as JSON. The format is documented in
-// docs/manifest.md.
+// The manifest has, as JSON, everything that is needed in addition to the PTX
+// to launch its kernels, and the results of the search. The format is
+// documented in docs/manifest.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TARGET_MANIFEST_H
@@ -22,7 +22,7 @@ struct ManifestOptions {
   /// Seconds that each stage took, by name; left out where empty, since they
   /// differ from run to run.
   std::map<std::string, double> seconds;
-  /// Whether to ask ptxas, where it is present, for the kernels' resources. It
+  /// True if ptxas, if it is present, is asked for the kernels' resources. This
   /// takes longer than everything else.
   bool hasResources = true;
 };

@@ -1,7 +1,7 @@
 //===- ModuleTrees.h - The trees of all launches of a module ----*- C++ -*-===//
 //
-// What a learned cost model reads of a compiled model (ProgramAst.h): the tree
-// of each launch of its functions at certain sizes, of uKernels and fallback
+// Input of a learned cost model for a compiled model (ProgramAst.h): the tree
+// of each launch of its functions at certain sizes, for uKernels and fallback
 // kernels alike, as text for people or as JSON (docs/program-trees.md).
 //
 //===----------------------------------------------------------------------===//
@@ -25,13 +25,13 @@ inline constexpr int kTreesFormatVersion = 1;
 struct LaunchTrees {
   /// Number in `FunctionWork::launches`.
   size_t launch = 0;
-  /// How often a call launches it; none where that is not known.
+  /// How often a call launches the kernel; no value if that is not known.
   std::optional<double> times;
-  /// Of a workload: its sizes and the family that serves them.
+  /// Sizes of a workload and the family that serves them.
   Shape shape;
   std::optional<KernelFamily> family;
   std::vector<PartAst> parts;
-  /// Why there are no trees; empty where there are.
+  /// The reason why there are no trees; empty if there are trees.
   std::string reason;
 };
 

@@ -1,9 +1,9 @@
 //===- OperatorWork.h - Work of a function's operators ----------*- C++ -*-===//
 //
 // The operations of every operator of a function on tensors, as formulas of the
-// function's sizes: how much of it the planned workloads carry, where others
-// compile the rest. `FunctionWork` tells the same of the kernels that are
-// launched, once the function is on buffers.
+// function's sizes. They show the share of the planned workloads if other
+// compilers compile the rest. `FunctionWork` has the operations of launched
+// kernels, once the function is on buffers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TARGET_OPERATORWORK_H
@@ -19,7 +19,7 @@
 namespace ftuner {
 
 struct OperatorWork {
-  /// What computes it, e.g. "linalg.batch_matmul".
+  /// Name of the operator, e.g. "linalg.batch_matmul".
   std::string name;
   /// "file:line:column" without folders, empty if not known.
   std::string location;
@@ -37,7 +37,7 @@ struct FunctionOperators {
   /// The sizes that formulas are over: symbols, other sizes of arguments
   /// ("arg0_dim1"), and sizes of which nothing is known ("size2").
   std::vector<std::string> sizeNames;
-  /// The declared range of each; open where there is none.
+  /// The declared range of each size; open if none is declared.
   std::vector<Axis> sizes;
   /// In the order of the function.
   std::vector<OperatorWork> operators;

@@ -29,7 +29,7 @@ struct WorkShare {
   /// In the order of `FunctionWork::sizeNames`.
   std::vector<double> sizes;
   double ukernelFlops = 0, fallbackFlops = 0;
-  /// Predicted; that of the uKernels is not known where a plan has no
+  /// Predicted times; the uKernels' time is not known if a plan has no
   /// predictions.
   std::optional<double> ukernelMicroseconds = 0;
   double fallbackMicroseconds = 0;
@@ -43,7 +43,7 @@ struct WorkShare {
   /// and that multiple.
   std::vector<std::pair<size_t, double>> implausible;
 
-  /// None where there are no FLOPs at all.
+  /// Return the uKernels' share; no value if there are no FLOPs at all.
   std::optional<double> flopsShare() const;
   std::optional<double> timeShare() const;
 };
@@ -68,14 +68,14 @@ struct FunctionReport {
 using WorkloadTime = llvm::function_ref<std::optional<double>(
     const LaunchWork &, llvm::ArrayRef<int64_t>)>;
 
-/// What sizes are reported, and how their times are predicted.
+/// The sizes that are reported, and the means to predict their times.
 struct WorkReportOptions {
   const DeviceSpec &device;
   Calibration calibration;
   WorkloadTime workloadTime;
-  /// Sizes by name, for each call. Without any, three calls: at the least, a
-  /// middle and the greatest of every range; of an open one, whose sizes nobody
-  /// told, from its least to `kOpenReportedSize`.
+  /// Sizes by name, for each call. If empty, there are three calls, with the
+  /// smallest, a middle and the largest size of every range. An open range goes
+  /// from its smallest size to `kOpenReportedSize`.
   llvm::ArrayRef<NamedSizes> sizes = {};
 };
 
@@ -88,9 +88,9 @@ std::vector<Shape> reportedShapes(llvm::ArrayRef<Axis> axes);
 
 FunctionReport reportWork(FunctionWork work, const WorkReportOptions &options);
 
-/// The time that a plan predicts for a shape: that of the nearest shape that
-/// the search looked at, by the ratio of their points. None without
-/// predictions.
+/// Returns the time that a plan predicts for a shape: the time of the nearest
+/// shape that the search looked at, scaled by the ratio of their points.
+/// Returns no value if the plan has no predictions.
 std::optional<double> predictedByPlan(const Plan &plan,
                                       llvm::ArrayRef<int64_t> shape,
                                       const Calibration &calibration);

@@ -82,7 +82,7 @@ public:
     for (unsigned axis : axes)
       insert(axis);
   }
-  static AxisSet of(llvm::ArrayRef<unsigned> axes) {
+  static AxisSet containing(llvm::ArrayRef<unsigned> axes) {
     AxisSet set;
     for (unsigned axis : axes)
       set.insert(axis);
@@ -93,7 +93,7 @@ public:
     set.bits = mask;
     return set;
   }
-  /// The axes 0 to `count` - 1.
+  /// Returns the axes 0 to `count` - 1.
   static constexpr AxisSet first(unsigned count) {
     return ofMask(count >= maxAxes ? ~0u : (1u << count) - 1);
   }

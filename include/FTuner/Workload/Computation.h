@@ -1,9 +1,9 @@
 //===- Computation.h - One of the computations of an operator ---*- C++ -*-===//
 //
-// An operator is a nest of computations, each with axes of its own: a softmax
-// reduces its row to a maximum and a sum, then computes every element from
-// them. The nest says what is computed, and not in which order: whether a row
-// stays in registers, is streamed, or is read twice is a schedule, and a
+// An operator is a nest of computations, which may have different axes: a
+// softmax reduces its row to a maximum and a sum, then computes every element
+// from them. The nest says what is computed, and not in which order: whether a
+// row stays in registers, is streamed, or is read twice is a schedule, and a
 // codegen path's to decide.
 //
 //===----------------------------------------------------------------------===//
@@ -85,7 +85,7 @@ struct Read {
   }
 };
 
-/// How the states of two parts of a reduction become that of both.
+/// The way to merge the states of two parts of a reduction.
 enum class Merge {
   Sum,
   Product,
@@ -103,18 +103,18 @@ enum class Merge {
 /// "sum", "product", "maximum", "minimum", "scaled-sums", "moments", "other".
 llvm::StringRef nameOf(Merge merge);
 
-/// A number, or an element along axes of its own, that a reduction updates.
+/// A number that a reduction updates for each element of the computation's
+/// space axes, except `invariantAxes`.
 struct Accumulator {
   std::string name;
   ElementType type = ElementType::F32;
   /// Value of an empty part.
   Identity identity = Identity::Zero;
-  /// The space axes of its computation without which it is the same.
-  AxisSet without = {};
+  /// Space axes of the computation along which the accumulator does not change.
+  AxisSet invariantAxes = {};
 };
 
-/// The state of a reduction: one or more accumulators, which are merged
-/// together.
+/// State of a reduction: one or more accumulators, which are merged together.
 struct State {
   std::vector<Accumulator> accumulators = {Accumulator{"sum"}};
   Merge merge = Merge::Sum;
@@ -122,7 +122,8 @@ struct State {
   /// to its values.
   std::vector<Operations> mergeOperations = {}, finalize = {};
   /// The computation whose state scales this one whenever it moves, such as the
-  /// maximum of attention's row; none where the state depends on no other.
+  /// maximum of attention's row; no value if the state does not depend on
+  /// another one.
   std::optional<unsigned> correctedBy = std::nullopt;
 
   /// Returns the operations of a merge of two states: `mergeOperations`, or if
@@ -141,7 +142,7 @@ struct Computation {
   std::vector<Read> reads = {};
   /// Operations at each point.
   std::vector<Operations> operations = {};
-  /// State of a reduction; other computations have none.
+  /// State of a reduction; no value for other computations.
   std::optional<State> state = std::nullopt;
   /// Numbers of operands that it writes, once for each point of its space axes:
   /// of a reduction the accumulators in their order, else its values.

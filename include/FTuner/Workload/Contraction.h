@@ -2,15 +2,17 @@
 //
 // A contraction is a sum of products of an lhs and an rhs over the axes M, N
 // (space), K (reduce), then batch axes (space), along which every block has one
-// element. Its nest is one reduction, the product, with at most a computation
-// before it for each factor, a prologue, and one behind it, the epilogue.
+// element. Its nest is one reduction, the product, with at most one computation
+// before it for each factor, a prologue, and at most one after it, the
+// epilogue.
 //
 // Axes may be fused, and factors accessed by windows over their loops: a
 // convolution is a product whose lhs is never written out as a matrix (an
 // implicit GEMM; im2col writes it).
 //
-// Whoever needs one of the axes asks the view, or `ContractionAxes::of` a
-// kernel family's reduce axes: nothing else counts on it that k is axis 2.
+// Code that needs one of the axes asks the view, or passes a kernel family's
+// reduce axes to `ContractionAxes::forReduceAxes`: no other code may assume
+// that k is axis 2.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_CONTRACTION_H
@@ -25,9 +27,9 @@ namespace ftuner {
 struct ContractionAxes {
   unsigned m = 0, n = 1, k = 2;
 
-  /// Returns the axes of an operator by the axes that it reduces: k is the
-  /// first of these, m and n are the first two others.
-  static ContractionAxes of(AxisSet reduce) {
+  /// Returns the axes of an operator that reduces these axes: k is the first
+  /// axis of `reduce`, m and n are the first two other axes.
+  static ContractionAxes forReduceAxes(AxisSet reduce) {
     auto first = [](uint32_t axes) {
       return unsigned(llvm::countr_zero(axes));
     };
@@ -38,11 +40,11 @@ struct ContractionAxes {
   bool isBatch(unsigned axis) const {
     return axis != m && axis != n && axis != k;
   }
-  /// The space axis that a factor, lhs (0) or rhs (1), has.
+  /// Returns the space axis that a factor, lhs (0) or rhs (1), has.
   unsigned space(unsigned factor) const { return factor == 0 ? m : n; }
 };
 
-/// Axes of `Workload::matmul`, whose batch axes follow.
+/// Axes of `Workload::matmul`; its batch axes follow.
 inline constexpr ContractionAxes matmulAxes = {0, 1, 2};
 
 /// A workload that is a contraction, and outlives the view.

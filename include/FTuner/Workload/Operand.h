@@ -8,8 +8,9 @@
 namespace ftuner {
 
 /// Role of an operand: inputs are read at every point of the
-/// iteration space (those of a contraction are `Lhs` and `Rhs`, and what their
-/// prologues read), the others once for every point of the space axes.
+/// iteration space (a contraction's inputs are `Lhs`, `Rhs`, and the operands
+/// that their prologues read), the others once for every point of the space
+/// axes.
 enum class OperandRole { Lhs, Rhs, Input, Init, Extra, Output };
 
 constexpr bool isInput(OperandRole role) {
@@ -58,7 +59,7 @@ struct Operand {
 
   OperandRole role;
   /// The axis that each dimension runs along, outermost dimension first; empty
-  /// for a scalar. Of a position of several axes, one that it has.
+  /// for a scalar. If a position has several axes, it is one of them.
   llvm::SmallVector<unsigned> axes;
   /// The position along each dimension; empty where every dimension is its axis
   /// alone.

@@ -43,7 +43,8 @@ public:
   int64_t accumulatorBytes() const;
   /// The axis along which those operands are contiguous, and neighbouring lanes
   /// lie: the row itself, or a space axis where rows lie across (a sum over the
-  /// first dimension). If they differ, that of the most bytes of an element.
+  /// first dimension). If operands differ, the axis with the most bytes of an
+  /// element.
   unsigned laneAxis() const;
   /// Returns whether neighbouring lanes, which access neighbours in memory, do
   /// so in the operand: others are accessed element by element.

@@ -1,8 +1,8 @@
 //===- Sampling.h - Sizes that a search looks at ----------------*- C++ -*-===//
 //
 // Small ranges are enumerated. Large and open ones are sampled at a constant
-// ratio, which suits tiles: what counts is an extent in units of a block tile.
-// Sizes that people use are among the samples beside.
+// ratio, which suits tiles: programs depend on an extent in units of a block
+// tile. Sizes that are common in practice are samples, too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_SAMPLING_H
@@ -53,11 +53,12 @@ std::vector<Shape> representativeShapes(llvm::ArrayRef<Axis> axes);
 /// stands for them (1 on the main axis).
 struct ShapeCell {
   Shape representative;
-  /// A range for each axis, that of the main one open. Fixed axes keep their
-  /// size; the cells of dynamic ones fill all sizes from 0 on.
+  /// A range for each axis; the main axis's range is open. Fixed axes keep
+  /// their size; the cells of dynamic axes cover all sizes from 0 on.
   std::vector<SizeRange> box;
-  /// Share of the shapes in the box, of one in all cells: by the histograms of
-  /// the axes, or where an axis has none the same for each of its cells.
+  /// Share of the shapes in the box; the shares of all cells add up to 1. They
+  /// follow from the histograms of the axes; an axis without a histogram gives
+  /// each of its cells the same share.
   double weight = 1;
 };
 
@@ -65,7 +66,7 @@ struct ShapeCell {
 /// combination of axes. The sizes of a short histogram, up to 12 of a single
 /// axis or 3 of each of several, are representative, so an axis can be declared
 /// to have a few sizes, such as 768, 2304 and 3072. An axis with the symbols of
-/// another has no cells of its own: its size follows.
+/// another axis has no cells: its size follows.
 std::vector<ShapeCell> shapeCells(const Workload &workload, unsigned mainAxis);
 
 /// The shape of a cell at a size of the main axis.

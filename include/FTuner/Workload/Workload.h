@@ -2,8 +2,8 @@
 //
 // The problem that a search strategy solves, free of IR: axes with ranges,
 // operands with their types and accesses, and a nest of computations (paper,
-// section IV, for operators of one). What holds for products alone is in
-// Contraction.h.
+// section IV, for operators of one). Contraction.h has the properties that only
+// products have.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_WORKLOAD_H
@@ -24,13 +24,17 @@ namespace ftuner {
 class ContractionView;
 class RowReductionView;
 
-/// Properties that two workloads with equal fingerprints have in common.
+/// Scope of a fingerprint: the properties that two workloads with equal
+/// fingerprints have in common.
 enum class FingerprintOf {
-  /// All that kernels differ by: the code for one serves the other.
+  /// All properties that kernels depend on: the code for one workload serves
+  /// the
+  /// other.
   Kernels,
-  /// All that a search asks: kernels, names and ranges of axes. Symbols count
-  /// by where they are equal, and what follows the last reduction does not
-  /// count.
+  /// All properties that a search depends on: kernels, names and ranges of
+  /// axes.
+  /// Symbols count only by their equality, and computations after the last
+  /// reduction do not count.
   Search
 };
 
@@ -72,8 +76,8 @@ struct Workload {
   Computation *reduction();
   /// Elements next to each other along the operand's contiguous axis, from
   /// multiples of as many positions on, that are next to each other in memory;
-  /// none: all. Of a loop of a fused axis, its extent where that is fixed and
-  /// the loop the innermost one, else 1.
+  /// no value: all. A loop of a fused axis counts with its extent if that is
+  /// fixed and the loop is the innermost one, otherwise with 1.
   std::optional<int64_t> contiguousRun(const Operand &operand) const;
   /// Returns the computation on its values; null if it writes the output
   /// itself.
@@ -98,31 +102,34 @@ struct Workload {
   /// by what they reach, beyond its ends, too. The extents of a fused axis's
   /// dynamic loops are taken to be equal.
   double elements(const Operand &operand, llvm::ArrayRef<int64_t> shape) const;
-  /// Bytes of every operand, each element once: what any program moves.
+  /// Returns the bytes of every operand, each element once: the minimum that
+  /// any program moves.
   double compulsoryBytes(llvm::ArrayRef<int64_t> shape) const;
 
   //===--- Description ---------------------------------------------------===//
 
-  /// Says what is wrong with the description, if anything: no axes; sizes,
-  /// steps and factors beyond `maxExtent`; weights; operands; computations that
-  /// read what is not there yet, or write an operand along an axis that they
-  /// reduce; operations.
+  /// Returns an error if the description is wrong: no axes; sizes, steps and
+  /// factors beyond `maxExtent`; weights; operands; computations that read a
+  /// later computation, or write an operand along an axis that they reduce;
+  /// operations.
   llvm::Error check() const;
-  /// Says why this is no contraction, if it is none (Contraction.h).
+  /// Returns an error if the workload is not a contraction (Contraction.h).
   llvm::Error checkContraction() const;
   bool isContraction() const;
-  /// The workload as one, if it is one.
+  /// Returns a view of the workload if it is a contraction.
   std::optional<ContractionView> asContraction() const;
-  /// Says why this is no reduction of rows, if it is none (RowReduction.h).
+  /// Returns an error if the workload is not a row reduction (RowReduction.h).
   llvm::Error checkRowReduction() const;
-  /// The workload as one, if it is one.
+  /// Returns a view of the workload if it is a row reduction.
   std::optional<RowReductionView> asRowReduction() const;
-  /// The order of a contraction's rhs if it is packed, as `check` has found it.
+  /// Returns the order of a contraction's packed rhs, which `check` has
+  /// verified.
   PackedOrder packedOrder() const;
 
-  /// Text that workloads with the same meaning share.
-  std::string fingerprint(FingerprintOf what) const;
-  /// The nest for readers, a computation in each line, e.g.
+  /// Returns a text that is equal for workloads with the same properties of the
+  /// scope.
+  std::string fingerprint(FingerprintOf scope) const;
+  /// Returns the nest as text for readers, a computation in each line, e.g.
   /// "sum[M] = sum over K of lhs, rhs" (docs/extending/operator.md).
   std::string str() const;
 

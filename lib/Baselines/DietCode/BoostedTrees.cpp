@@ -28,7 +28,7 @@ static llvm::Expected<double> numberIn(const llvm::json::Object &object,
   text.consume_front("[");
   text.consume_back("]");
   double number = 0;
-  // Of several targets, the text has a comma.
+  // The text of a model with several targets has a comma, and is refused.
   if (text.empty() || text.getAsDouble(number) || !std::isfinite(number))
     return makeError("expected a number as '" + name + "'");
   return number;

@@ -1,4 +1,4 @@
-//===- DietCodeBaselines.cpp - What DietCode is compared with -------------===//
+//===- DietCodeBaselines.cpp - Peers of DietCode --------------------------===//
 #include "DietCodeBaselines.h"
 #include "DietCodePlan.h"
 #include "FTuner/Schedule/Alignment.h"
@@ -78,7 +78,7 @@ PaddingCopies ftuner::paddingCopies(const Workload &workload,
     if (operand.role == OperandRole::Init || before == after)
       continue;
     ++copies.kernels;
-    // Of the result, what is kept is read and written.
+    // The copy of the result reads and writes only the elements that are kept.
     double moved =
         operand.role == OperandRole::Output ? 2 * before : before + after;
     copies.bytes += moved * static_cast<double>(operand.elementBytes);
@@ -94,8 +94,8 @@ namespace {
 /// A search for one shape, and what it found.
 struct Search {
   WeightedShape shape;
-  /// The least shape of its bucket; empty without buckets.
-  Shape least;
+  /// The smallest shape of the search's bucket; empty without buckets.
+  Shape smallest;
   std::unique_ptr<DietCodeTuner> tuner;
   /// The best of the tuner's micro-kernels; no value if the path can emit none
   /// with tiles of the shape, or if none could be measured.
@@ -103,9 +103,12 @@ struct Search {
   /// Micro-kernels that were asked for.
   int64_t spent = 0;
 
+  bool isBucket() const { return !smallest.empty(); }
   const TunedKernel &kernel() const { return tuner->kernels()[*best]; }
+  /// Returns whether the family has as many blocks for every size of the
+  /// bucket.
   bool mayHave(const KernelFamily &family) const {
-    return least.empty() || haveEqualGrids(family, least, shape.shape);
+    return !isBucket() || haveEqualGrids(family, smallest, shape.shape);
   }
 };
 
@@ -121,23 +124,43 @@ public:
     chooseSearches(buckets);
   }
 
-  /// False where no search found a micro-kernel.
+  /// Returns false if no search found a micro-kernel.
   llvm::Expected<bool> tune();
+  /// Makes the plan of what `tune` found.
   llvm::Expected<Plan> plan(const std::string &measurer);
 
 private:
   void chooseSearches(int64_t buckets);
   WeightedShape largest() const;
-  /// False where nothing can be emitted, with tiles of that kind, or the
-  /// search's share is spent. `isStrict`:
-  /// each size of the search's bucket has as many blocks, and where sizes break
-  /// the alignment of accesses there is a variant of the same tile for them.
+  /// Runs a search. Returns false if no kernel with tiles of that kind can be
+  /// emitted, or if the search's share of trials is spent. If `isStrict`, every
+  /// size of the search's bucket has as many blocks, and if sizes may break the
+  /// alignment of accesses, a variant of the same tile serves these sizes.
   llvm::Expected<bool> tune(Search &search, bool onlyDivisors, bool isStrict);
   /// Returns for each search the search whose micro-kernel serves its shape.
-  std::vector<unsigned> chooseKernels(size_t most);
+  std::vector<unsigned> chooseKernels(size_t maxKernels);
+  /// Returns the alignment in bytes that the best micro-kernels need.
+  int64_t alignmentOfBest() const;
+  /// Adds the families of the chosen searches to the plan, each once. Returns
+  /// the family of each search's shape.
+  std::vector<unsigned> addFamilies(llvm::ArrayRef<unsigned> chosen,
+                                    Plan &plan);
+  /// Returns one entry for each bucket: sizes up to the bucket's end.
+  std::vector<DispatchEntry>
+  bucketEntries(llvm::ArrayRef<unsigned> families) const;
+  /// Adds families that serve operands without the alignment.
+  llvm::Error serveUnaligned(int64_t alignment, Plan &plan);
+  /// Gives the plan a general family with a single tile, if it has two.
+  void dropGeneralTail(Plan &plan) const;
+  void reportStatistics(const std::string &measurer, Plan &plan);
+  /// Predicts the time of each instance; a kernel that was tuned for the
+  /// instance's shape has the time that its search found.
+  void predictInstances(Plan &plan) const;
   void reportCopies(Plan &plan);
   /// Returns the shape to which an instance is padded in device memory.
   Shape paddedShape(const Plan &plan, llvm::ArrayRef<int64_t> shape) const;
+  /// Returns a variant for operands of any alignment of some micro-kernel that
+  /// ran.
   std::optional<KernelFamily> anyUnaligned() const;
 
   const SearchProblem &problem;
@@ -150,15 +173,15 @@ private:
   std::vector<Search> searches;
   int64_t withoutDivisors = 0, notPadded = 0, shared = 0, partitioned = 0,
           notFound = 0;
-  /// Counts, those of attempts without a result included.
+  /// Counts of all attempts, also of attempts without a result.
   DietCodeTuner::Counts counts;
   int64_t numPrograms = 0;
 };
 } // namespace
 
 WeightedShape BaselineBuilder::largest() const {
-  auto flops = [&](const WeightedShape &of) {
-    return workload.flops(*workload.reduction(), of.shape);
+  auto flops = [&](const WeightedShape &instance) {
+    return workload.flops(*workload.reduction(), instance.shape);
   };
   return *llvm::max_element(
       instances, [&](const WeightedShape &a, const WeightedShape &b) {
@@ -168,41 +191,41 @@ WeightedShape BaselineBuilder::largest() const {
 
 void BaselineBuilder::chooseSearches(int64_t buckets) {
   if (mode == DietCodeMode::PerShape) {
-    for (const WeightedShape &of : instances)
-      searches.push_back({of, {}, nullptr, std::nullopt, 0});
+    for (const WeightedShape &instance : instances)
+      searches.push_back({instance, {}, nullptr, std::nullopt, 0});
     return;
   }
-  WeightedShape most = largest();
+  WeightedShape largestInstance = largest();
   if (mode != DietCodeMode::Bucket) {
-    searches.push_back({most, {}, nullptr, std::nullopt, 0});
+    searches.push_back({largestInstance, {}, nullptr, std::nullopt, 0});
     return;
   }
   unsigned mainAxis = workload.mainAxis();
   const Axis &axis = workload.axes[mainAxis];
   ShapeCell cell;
-  cell.representative = most.shape;
-  int64_t least = smallestSize(axis);
+  cell.representative = largestInstance.shape;
+  int64_t bucketStart = smallestSize(axis);
   for (int64_t end : bucketEnds(axis, buckets)) {
     searches.push_back({{shapeAt(workload, cell, mainAxis, end), 1},
-                        shapeAt(workload, cell, mainAxis, least),
+                        shapeAt(workload, cell, mainAxis, bucketStart),
                         nullptr,
                         std::nullopt,
                         0});
-    least = end + axis.range.step;
+    bucketStart = end + axis.range.step;
   }
 }
 
-/// Adds what one search counted.
-static void addCounts(const DietCodeTuner::Counts &of,
+/// Adds the counts of one search to a sum.
+static void addCounts(const DietCodeTuner::Counts &counts,
                       DietCodeTuner::Counts &sum) {
-  sum.drawn += of.drawn;
-  sum.rejectedByPath += of.rejectedByPath;
-  sum.predicted += of.predicted;
-  sum.measured += of.measured;
-  sum.failed += of.failed;
-  sum.rounds += of.rounds;
-  sum.verified += of.verified;
-  sum.revoted += of.revoted;
+  sum.drawn += counts.drawn;
+  sum.rejectedByPath += counts.rejectedByPath;
+  sum.predicted += counts.predicted;
+  sum.measured += counts.measured;
+  sum.failed += counts.failed;
+  sum.rounds += counts.rounds;
+  sum.verified += counts.verified;
+  sum.revoted += counts.revoted;
 }
 
 /// Returns whether operands of any alignment have a variant of the same blocks.
@@ -248,7 +271,7 @@ llvm::Expected<bool> BaselineBuilder::tune(Search &search, bool onlyDivisors,
 
 llvm::Expected<bool> BaselineBuilder::tune() {
   for (Search &search : searches) {
-    bool isBucket = !search.least.empty();
+    bool isBucket = search.isBucket();
     // Buckets would rather have any tiles than compute less than their ends,
     // others rather divisors than a variant of the same tile.
     struct Attempt {
@@ -276,10 +299,10 @@ llvm::Expected<bool> BaselineBuilder::tune() {
   return notFound < static_cast<int64_t>(searches.size());
 }
 
-std::vector<unsigned> BaselineBuilder::chooseKernels(size_t most) {
+std::vector<unsigned> BaselineBuilder::chooseKernels(size_t maxKernels) {
   // Searches with different micro-kernels, the first of each.
   std::vector<unsigned> owners;
-  // The column of each search's own.
+  // The column of each search's own micro-kernel.
   std::vector<std::optional<unsigned>> own;
   for (unsigned index = 0; index < searches.size(); ++index) {
     const Search &search = searches[index];
@@ -293,22 +316,23 @@ std::vector<unsigned> BaselineBuilder::chooseKernels(size_t most) {
     if (it == owners.end())
       owners.push_back(index);
   }
-  // Where there are enough, each has its own; else shapes vote for those of
-  // others, too.
+  // If there are enough kernels, each shape has its own micro-kernel; otherwise
+  // shapes also vote for micro-kernels of other searches.
   VoteMatrix scores;
   for (auto [row, search] : llvm::enumerate(searches)) {
     std::vector<double> &rowScores = scores.emplace_back();
     bool isPadded = !search.best || search.mayHave(search.kernel().family);
     for (auto [column, owner] : llvm::enumerate(owners)) {
       const TunedKernel &kernel = searches[owner].kernel();
-      bool isOut = owners.size() <= most && own[row]
+      bool isOut = owners.size() <= maxKernels && own[row]
                        ? own[row] != column
                        : isPadded && !search.mayHave(kernel.family);
       rowScores.push_back(
           isOut ? 0 : searches[owner].tuner->score(kernel, search.shape.shape));
     }
   }
-  std::vector<std::optional<unsigned>> votes = chooseByVotes(scores, most);
+  std::vector<std::optional<unsigned>> votes =
+      chooseByVotes(scores, maxKernels);
   std::set<unsigned> cover;
   for (std::optional<unsigned> vote : votes)
     if (vote)
@@ -321,7 +345,8 @@ std::vector<unsigned> BaselineBuilder::chooseKernels(size_t most) {
       const Search &owner = searches[owners[column]];
       return owner.tuner->score(owner.kernel(), searches[row].shape.shape);
     };
-    // Where none of the few fits a bucket, the best of them for its end.
+    // If no kernel of the cover fits a bucket, the one that is best for the
+    // bucket's end serves it.
     notPadded += !votes[row].has_value();
     unsigned column =
         votes[row] ? *votes[row]
@@ -351,19 +376,19 @@ Shape BaselineBuilder::paddedShape(const Plan &plan,
     return padded;
   }
   const BlockTile &tile = plan.families[plan.generalFamily].tiles.back();
-  for (auto [extent, along] : llvm::zip_equal(padded, tile))
-    extent = ceilBy(extent, along);
+  for (auto [extent, size] : llvm::zip_equal(padded, tile))
+    extent = ceilBy(extent, size);
   return padded;
 }
 
 void BaselineBuilder::reportCopies(Plan &plan) {
   double bytes = 0, time = 0, weights = 0;
-  for (const WeightedShape &of : instances) {
-    PaddingCopies copies =
-        paddingCopies(workload, of.shape, paddedShape(plan, of.shape));
-    bytes += of.weight * copies.bytes;
-    time += of.weight * copies.microseconds(problem);
-    weights += of.weight;
+  for (const WeightedShape &instance : instances) {
+    PaddingCopies copies = paddingCopies(workload, instance.shape,
+                                         paddedShape(plan, instance.shape));
+    bytes += instance.weight * copies.bytes;
+    time += instance.weight * copies.microseconds(problem);
+    weights += instance.weight;
   }
   plan.statistics.push_back({"copied_bytes", bytes / weights});
   plan.statistics.push_back({"copies_us", time / weights});
@@ -381,17 +406,16 @@ std::optional<KernelFamily> BaselineBuilder::anyUnaligned() const {
   return std::nullopt;
 }
 
-llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
+int64_t BaselineBuilder::alignmentOfBest() const {
   int64_t alignment = 1;
-  size_t numKernels = 0;
-  for (const Search &search : searches) {
+  for (const Search &search : searches)
     if (search.best)
       alignment = std::max(alignment, search.kernel().family.alignment());
-    numKernels += search.tuner->kernels().size();
-  }
-  auto most = static_cast<size_t>(mostAligned(problem, alignment));
-  std::vector<unsigned> chosen = chooseKernels(most);
-  Plan plan;
+  return alignment;
+}
+
+std::vector<unsigned>
+BaselineBuilder::addFamilies(llvm::ArrayRef<unsigned> chosen, Plan &plan) {
   std::vector<unsigned> families;
   for (unsigned owner : chosen) {
     KernelFamily family = searches[owner].kernel().family;
@@ -405,57 +429,67 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
     if (it == plan.families.end())
       plan.families.push_back(std::move(family));
   }
-  std::vector<SizeRange> space = wholeSpace(workload);
+  return families;
+}
+
+std::vector<DispatchEntry>
+BaselineBuilder::bucketEntries(llvm::ArrayRef<unsigned> families) const {
+  std::vector<DispatchEntry> entries;
   unsigned mainAxis = workload.mainAxis();
-  if (mode == DietCodeMode::Bucket) {
-    for (auto [index, search] : llvm::enumerate(searches)) {
-      DispatchEntry entry{space, families[index]};
-      SizeRange &along = entry.box[mainAxis];
-      if (index > 0)
-        along.min = searches[index - 1].shape.shape[mainAxis] + 1;
-      if (index + 1 < searches.size())
-        along.max = search.shape.shape[mainAxis];
-      plan.entries.push_back(std::move(entry));
-    }
+  for (auto [index, search] : llvm::enumerate(searches)) {
+    DispatchEntry entry{wholeSpace(workload), families[index]};
+    SizeRange &sizes = entry.box[mainAxis];
+    if (index > 0)
+      sizes.min = searches[index - 1].shape.shape[mainAxis] + 1;
+    if (index + 1 < searches.size())
+      sizes.max = search.shape.shape[mainAxis];
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+llvm::Error BaselineBuilder::serveUnaligned(int64_t alignment, Plan &plan) {
+  if (alignment <= 1)
+    return llvm::Error::success();
+  if (problem.options.maxKernels > 1)
+    return addUnalignedFamilies(problem, alignment, plan,
+                                [&] { return anyUnaligned(); });
+  // A plan with a single kernel needs one that takes operands of any alignment.
+  std::optional<KernelFamily> variant =
+      unalignedOf(problem, plan.families.front());
+  if (!variant)
+    variant = anyUnaligned();
+  if (!variant)
+    return llvm::createStringError(
+        "strategy 'dietcode': none of the micro-kernels of workload '" +
+        workload.name + "' takes operands of any alignment");
+  plan.families = {std::move(*variant)};
+  plan.generalFamily = plan.unalignedGeneralFamily = 0;
+  for (DispatchEntry &entry : plan.entries)
+    entry.family = 0;
+  return llvm::Error::success();
+}
+
+void BaselineBuilder::dropGeneralTail(Plan &plan) const {
+  KernelFamily &general = plan.families[plan.unalignedGeneralFamily];
+  if (general.tiles.size() == 1)
+    return;
+  // Sizes that no entry has run full tiles with padding.
+  KernelFamily single = general;
+  single.tiles.erase(single.tiles.begin());
+  if (static_cast<int64_t>(plan.families.size()) < problem.options.maxKernels) {
+    plan.unalignedGeneralFamily = plan.families.size();
+    plan.families.push_back(std::move(single));
   } else {
-    std::vector<VotedShape> voted;
-    for (auto [search, family] : llvm::zip_equal(searches, families))
-      voted.push_back({search.shape.shape, search.shape.weight, family});
-    plan.entries = boxesOfVotes(voted, std::move(space));
+    general = std::move(single);
   }
-  plan.generalFamily = plan.unalignedGeneralFamily = families.back();
-  if (alignment > 1 && problem.options.maxKernels == 1) {
-    // A single kernel has to do, for operands of any alignment.
-    std::optional<KernelFamily> variant =
-        unalignedOf(problem, plan.families.front());
-    if (!variant)
-      variant = anyUnaligned();
-    if (!variant)
-      return llvm::createStringError(
-          "strategy 'dietcode': none of the micro-kernels of workload '" +
-          workload.name + "' takes operands of any alignment");
-    plan.families = {std::move(*variant)};
-    plan.generalFamily = plan.unalignedGeneralFamily = 0;
-    for (DispatchEntry &entry : plan.entries)
-      entry.family = 0;
-  } else if (alignment > 1) {
-    if (llvm::Error error = addUnalignedFamilies(
-            problem, alignment, plan, [&] { return anyUnaligned(); }))
-      return error;
-  }
-  // What has no size at all: full tiles, and padding.
-  if (KernelFamily &general = plan.families[plan.unalignedGeneralFamily];
-      general.tiles.size() > 1) {
-    KernelFamily single = general;
-    single.tiles.erase(single.tiles.begin());
-    if (static_cast<int64_t>(plan.families.size()) <
-        problem.options.maxKernels) {
-      plan.unalignedGeneralFamily = plan.families.size();
-      plan.families.push_back(std::move(single));
-    } else {
-      general = std::move(single);
-    }
-  }
+}
+
+void BaselineBuilder::reportStatistics(const std::string &measurer,
+                                       Plan &plan) {
+  size_t numKernels = 0;
+  for (const Search &search : searches)
+    numKernels += search.tuner->kernels().size();
   reportTuning(problem, counts, instances.size(), numKernels, numPrograms,
                measurer, plan);
   auto add = [&](llvm::StringRef name, auto value) {
@@ -476,6 +510,9 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
     plan.remarks.push_back("no micro-kernel of some buckets has as many blocks "
                            "for all of their sizes: these compute less than "
                            "the bucket's end");
+}
+
+void BaselineBuilder::predictInstances(Plan &plan) const {
   predictShapes(
       problem, plan, instances,
       [&](size_t index, const KernelFamily &family) -> std::optional<double> {
@@ -486,6 +523,28 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
                                               {*search.best, false});
         return std::nullopt;
       });
+}
+
+llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
+  int64_t alignment = alignmentOfBest();
+  std::vector<unsigned> chosen =
+      chooseKernels(static_cast<size_t>(maxAlignedKernels(problem, alignment)));
+  Plan plan;
+  std::vector<unsigned> families = addFamilies(chosen, plan);
+  if (mode == DietCodeMode::Bucket) {
+    plan.entries = bucketEntries(families);
+  } else {
+    std::vector<VotedShape> voted;
+    for (auto [search, family] : llvm::zip_equal(searches, families))
+      voted.push_back({search.shape.shape, search.shape.weight, family});
+    plan.entries = boxesOfVotes(voted, wholeSpace(workload));
+  }
+  plan.generalFamily = plan.unalignedGeneralFamily = families.back();
+  if (llvm::Error error = serveUnaligned(alignment, plan))
+    return error;
+  dropGeneralTail(plan);
+  reportStatistics(measurer, plan);
+  predictInstances(plan);
   return plan;
 }
 

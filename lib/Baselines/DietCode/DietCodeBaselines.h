@@ -1,4 +1,4 @@
-//===- DietCodeBaselines.h - What DietCode is compared with -----*- C++ -*-===//
+//===- DietCodeBaselines.h - Peers of DietCode ------------------*- C++ -*-===//
 //
 // Source: DietCode (DietCodeSpace.h), sections 2, 4.1 and 5. Its peers tune
 // static shapes, one search each, with tiles that divide the extents of that
@@ -7,20 +7,19 @@
 //     per-shape          each sampled shape has a search, and a kernel (Ansor)
 //     largest            the kernel of the largest shape serves all, padded
 //                        locally
-//     loop-partitioning  the same, but what its full tiles do not cover along
-//                        the main axis is left to blocks of one row of threads
-//                        (Nimble)
+//     loop-partitioning  as `largest`; blocks of one row of threads compute
+//                        the rows along the main axis that full tiles do not
+//                        cover (Nimble)
 //     bucket             the range is cut into buckets of equal width; a kernel
 //                        is tuned for a bucket's end, and computes that end for
 //                        every size of the bucket
 //     global-padding     as `largest`; operands are padded to whole tiles in
 //                        device memory
 //
-// Kernels here pad locally: blocks are as many as reach the extent. So a
-// bucket has tiles of which its least size takes as many blocks as its end;
-// then the kernel computes the end of the bucket, with no other means. Copies
-// that pad and slice operands are no part of a plan; they are priced
-// (`paddingCopies`).
+// Kernels here pad locally: a grid has the blocks that reach the extent. So the
+// tiles of a bucket are such that its smallest size takes as many blocks as its
+// end; then the kernel always computes the end of the bucket. Copies that pad
+// and slice operands are not part of a plan; `paddingCopies` gives their price.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_BASELINES_DIETCODE_DIETCODEBASELINES_H
@@ -40,9 +39,9 @@ enum class DietCodeMode {
   GlobalPadding,
 };
 
-/// Ends of at most `count` buckets of equal width that cover an axis,
-/// ascending; of an open range they end where sampling does, at a constant
-/// ratio.
+/// Returns the ends of at most `count` buckets of equal width that cover an
+/// axis, ascending. Buckets of an open range have a constant ratio, and end
+/// with the last sample.
 std::vector<int64_t> bucketEnds(const Axis &axis, int64_t count);
 
 /// Returns whether a family has as many blocks along each space axis for one
@@ -50,25 +49,27 @@ std::vector<int64_t> bucketEnds(const Axis &axis, int64_t count);
 bool haveEqualGrids(const KernelFamily &family, llvm::ArrayRef<int64_t> a,
                     llvm::ArrayRef<int64_t> b);
 
-/// The family with blocks of fewest rows beside its own along the main axis, so
-/// that full tiles cover what they can; none where the path has no such pair.
+/// Returns the family with a second tile of as few rows along the main axis as
+/// possible, which computes the rows that full tiles do not cover; no value if
+/// the path has no such pair.
 std::optional<KernelFamily> withPartitionedLoop(const SearchProblem &problem,
                                                 const KernelFamily &family);
 
-/// The cost of padding operands to a larger shape, and of slicing the result:
-/// each operand whose size changes is copied once by a kernel of its own.
+/// Cost of padding operands to a larger shape, and of slicing the result: one
+/// kernel copies each operand whose size changes.
 struct PaddingCopies {
   int64_t kernels = 0;
   double bytes = 0;
 
-  /// By the bandwidth of device memory, and a launch for each kernel.
+  /// Returns the time at the bandwidth of device memory, plus a launch for each
+  /// kernel.
   double microseconds(const SearchProblem &problem) const;
 };
 PaddingCopies paddingCopies(const Workload &workload,
                             llvm::ArrayRef<int64_t> shape,
                             llvm::ArrayRef<int64_t> padded);
 
-/// A plan as one of the peers has it. Ranks the plan's own program alone.
+/// The plan of one of the peers. Ranks only the plan's own program.
 class DietCodeBaseline final : public ProgramRanker {
 public:
   /// Makes the tuner of one shape; `searches` tuners share a budget. `spent`
@@ -78,10 +79,11 @@ public:
       llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors, size_t searches,
       int64_t spent)>;
 
-  /// Any mode but `Joint`. `instances` are the shapes that the plan is
-  /// predicted for, and the searches of `PerShape`. `measurer` is null where
-  /// predictions stand in. A search that finds no micro-kernel has that of
-  /// another; null where none finds any.
+  /// Searches for the plan of any mode except `Joint`. `instances` are the
+  /// shapes that the plan is predicted for, and that `PerShape` searches for.
+  /// `measurer` is null if predictions replace measurements. A search that
+  /// finds no micro-kernel gets one of another search; returns null if no
+  /// search finds any.
   static llvm::Expected<std::unique_ptr<DietCodeBaseline>>
   create(const SearchProblem &problem, DietCodeMode mode, int64_t buckets,
          std::vector<WeightedShape> instances,

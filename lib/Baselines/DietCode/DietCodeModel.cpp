@@ -15,7 +15,7 @@ double ftuner::busyShare(double blocks, int64_t sms) {
   return blocks / (std::ceil(blocks / count) * count);
 }
 
-double OccupancyFactor::of(double blocks, int64_t sms) const {
+double OccupancyFactor::valueFor(double blocks, int64_t sms) const {
   double share = busyShare(blocks, sms);
   switch (form) {
   case OccupancyForm::Linear:
@@ -81,9 +81,9 @@ static Voters votersWithin(const VoteMatrix &scores, double loss) {
   Voters voters;
   for (size_t shape = 0; shape < scores.size(); ++shape) {
     const std::vector<double> &row = scores[shape];
-    double least = (1 - loss) * *llvm::max_element(row);
+    double minScore = (1 - loss) * *llvm::max_element(row);
     for (unsigned kernel = 0; kernel < row.size(); ++kernel)
-      if (row[kernel] > 0 && row[kernel] >= least)
+      if (row[kernel] > 0 && row[kernel] >= minScore)
         voters[kernel].push_back(shape);
   }
   return voters;
@@ -94,15 +94,15 @@ static std::vector<unsigned> coverOf(const VoteMatrix &scores,
   std::vector<bool> isCovered(scores.size());
   std::vector<unsigned> cover;
   while (true) {
-    double most = 0;
+    double maxSum = 0;
     std::optional<unsigned> best;
     for (const auto &[kernel, shapes] : voters) {
       double sum = 0;
       for (size_t shape : shapes)
         if (!isCovered[shape])
           sum += scores[shape][kernel];
-      if (sum > most) {
-        most = sum;
+      if (sum > maxSum) {
+        maxSum = sum;
         best = kernel;
       }
     }
@@ -117,11 +117,11 @@ static std::vector<unsigned> coverOf(const VoteMatrix &scores,
 /// Steps of the share that votes may lose.
 static constexpr int numLossSteps = 200;
 
-/// Exchanges members of a cover for others while what shapes lose falls: its
-/// mean square, and how many lose a share that is noticed.
+/// Exchanges members of a cover for others while the loss of the shapes falls:
+/// the sum of squared losses, plus a cost for each loss that is noticed.
 static void exchangeMembers(const VoteMatrix &shares,
                             std::vector<unsigned> &cover) {
-  // Others that are among the best of some shape.
+  // Micro-kernels that are among the best of some shape.
   std::set<unsigned> others;
   for (const auto &[kernel, shapes] : votersOfBest(shares, cover.size()))
     others.insert(kernel);
@@ -160,15 +160,15 @@ static void exchangeMembers(const VoteMatrix &shares,
   }
 }
 
-/// The first cover that is small enough, or the last one.
-static std::vector<unsigned> smallCover(const VoteMatrix &scores, size_t most,
-                                        Votes votes) {
+/// Returns the first cover of at most `maxKernels` members, or the last one.
+static std::vector<unsigned> smallCover(const VoteMatrix &scores,
+                                        size_t maxKernels, Votes votes) {
   std::vector<unsigned> cover;
   if (votes == Votes::Best) {
     size_t numKernels = scores.empty() ? 0 : scores.front().size();
     for (size_t count = 1; count <= numKernels; ++count) {
       cover = coverOf(scores, votersOfBest(scores, count));
-      if (cover.size() <= most)
+      if (cover.size() <= maxKernels)
         break;
     }
     return cover;
@@ -181,7 +181,7 @@ static std::vector<unsigned> smallCover(const VoteMatrix &scores, size_t most,
   for (int step = 0; step <= numLossSteps; ++step) {
     double loss = double(step) / numLossSteps;
     cover = coverOf(shares, votersWithin(shares, loss));
-    if (cover.size() > most)
+    if (cover.size() > maxKernels)
       continue;
     exchangeMembers(shares, cover);
     break;
@@ -190,11 +190,13 @@ static std::vector<unsigned> smallCover(const VoteMatrix &scores, size_t most,
 }
 
 std::vector<std::optional<unsigned>>
-ftuner::chooseByVotes(const VoteMatrix &scores, size_t most, Votes votes) {
-  std::vector<unsigned> cover = smallCover(scores, most, votes);
-  // No number of votes covers all with few enough: those that cover most.
-  if (cover.size() > most)
-    cover.resize(most);
+ftuner::chooseByVotes(const VoteMatrix &scores, size_t maxKernels,
+                      Votes votes) {
+  std::vector<unsigned> cover = smallCover(scores, maxKernels, votes);
+  // If no number of votes gives a small enough cover, the members that cover
+  // most are kept.
+  if (cover.size() > maxKernels)
+    cover.resize(maxKernels);
   std::vector<std::optional<unsigned>> chosen;
   for (const std::vector<double> &row : scores) {
     std::optional<unsigned> best;

@@ -22,9 +22,9 @@
 namespace ftuner {
 
 enum class OccupancyForm {
-  /// With a k that measurements say.
+  /// Linear in the share of busy SMs, with a slope k fitted to measurements.
   Linear,
-  /// The artifact's.
+  /// The form of the artifact.
   Hyperbolic,
   /// The share of busy SMs itself.
   Share,
@@ -40,48 +40,52 @@ struct OccupancyFactor {
   /// Parameters of the hyperbolic form: below one wave, and above.
   double belowWave = 1.433, aboveWave = 2.14;
 
-  /// In (0, 1] for `blocks` ≥ 1.
-  double of(double blocks, int64_t sms) const;
+  /// Returns f_occ of a grid, in (0, 1]; `blocks` ≥ 1.
+  double valueFor(double blocks, int64_t sms) const;
 };
 
 /// blocks / ceil_by(blocks, SMs).
 double busyShare(double blocks, int64_t sms);
 
-/// A program whose last wave was ragged: its share of busy SMs, and its
-/// measured time over that by the throughput of full waves.
+/// A program whose last wave was ragged: its share of busy SMs, and the ratio
+/// of its measured time to the time at the throughput of full waves.
 struct RaggedRun {
   double share = 1, slowdown = 1;
 };
 
-/// The k that explains runs best: least squares of 1 / slowdown − f_occ(k), in
-/// closed form, kept in [0, 1]; and its standard error. Least squares of
-/// slowdown · f_occ(k) − 1 have errors on both sides, and a bias of 0.02 at 5
-/// %.
+/// The k that explains runs best, kept in [0, 1], and its standard error, by
+/// least squares of 1 / slowdown − f_occ(k) in closed form. Least squares of
+/// slowdown · f_occ(k) − 1 would have errors on both sides, and a bias of 0.02
+/// for errors of 5 %.
 struct FittedK {
   double k = 0.7, standardError = 0;
 };
 FittedK fitK(llvm::ArrayRef<RaggedRun> runs);
 
-/// Useful FLOP/s of each micro-kernel (column) for each shape (row); 0: it must
-/// not serve the shape.
+/// Useful FLOP/s of each micro-kernel (column) for each shape (row). A value of
+/// 0 means that the micro-kernel must not serve the shape.
 using VoteMatrix = std::vector<std::vector<double>>;
 
-/// For what a shape votes.
+/// The micro-kernels that a shape votes for.
 enum class Votes {
-  /// Its n best micro-kernels; n is the least that gives a small enough cover.
+  /// The shape's n best micro-kernels, with the smallest n that gives a small
+  /// enough cover.
   Best,
-  /// All that lose at most a share of its best one's throughput; the share is
-  /// the least that does. Members of the cover are then exchanged while that
-  /// lowers what shapes lose, by mean square and by how many notice it.
+  /// All micro-kernels that lose at most a share of the throughput of the
+  /// shape's best one, with the smallest share that gives a small enough cover.
+  /// Members of the cover are then exchanged while that lowers the losses of
+  /// shapes, by their mean square and by the number that is noticed.
   Near,
 };
 
-/// The micro-kernel of each shape, of at most `most` ones. A greedy cover takes
-/// the micro-kernel with the most throughput, by `Near` as a share of the
-/// shape's best, of uncovered shapes that voted for it. Each shape then has the
-/// best of the cover. A shape without any has none.
-std::vector<std::optional<unsigned>>
-chooseByVotes(const VoteMatrix &scores, size_t most, Votes votes = Votes::Best);
+/// Chooses at most `maxKernels` micro-kernels, and returns the one that serves
+/// each shape. A greedy cover takes, step by step, the micro-kernel with the
+/// largest sum of throughput over the uncovered shapes that voted for it; by
+/// `Near`, throughputs are shares of each shape's best. Each shape then has the
+/// best member of the cover; it has no value if no member may serve it.
+std::vector<std::optional<unsigned>> chooseByVotes(const VoteMatrix &scores,
+                                                   size_t maxKernels,
+                                                   Votes votes = Votes::Best);
 
 /// A shape and its vote.
 struct VotedShape {

@@ -19,12 +19,13 @@ static bool sizesMayBreak(const SearchProblem &problem, int64_t alignment) {
   return guaranteedAlignment(problem.workload) < alignment;
 }
 
-int64_t ftuner::mostAligned(const SearchProblem &problem, int64_t alignment) {
-  int64_t most = problem.options.maxKernels;
+int64_t ftuner::maxAlignedKernels(const SearchProblem &problem,
+                                  int64_t alignment) {
+  int64_t maxKernels = problem.options.maxKernels;
   if (alignment <= 1)
-    return most;
-  return std::max<int64_t>(1, sizesMayBreak(problem, alignment) ? most / 2
-                                                                : most - 1);
+    return maxKernels;
+  return std::max<int64_t>(
+      1, sizesMayBreak(problem, alignment) ? maxKernels / 2 : maxKernels - 1);
 }
 
 std::vector<SizeRange> ftuner::wholeSpace(const Workload &workload) {
@@ -78,13 +79,13 @@ void ftuner::predictShapes(
     llvm::ArrayRef<WeightedShape> shapes,
     llvm::function_ref<std::optional<double>(size_t, const KernelFamily &)>
         measured) {
-  for (auto [index, of] : llvm::enumerate(shapes)) {
+  for (auto [index, weighted] : llvm::enumerate(shapes)) {
     ShapePrediction prediction;
-    prediction.shape = of.shape;
-    prediction.family =
-        plan.familyFor(of.shape, alignmentOf(problem.workload, of.shape));
+    prediction.shape = weighted.shape;
+    prediction.family = plan.familyFor(
+        weighted.shape, alignmentOf(problem.workload, weighted.shape));
     const KernelFamily &family = plan.families[prediction.family];
-    prediction.microseconds = -problem.predict(family, of.shape).score;
+    prediction.microseconds = -problem.predict(family, weighted.shape).score;
     prediction.measuredMicroseconds = measured(index, family).value_or(0);
     plan.predictions.push_back(std::move(prediction));
   }

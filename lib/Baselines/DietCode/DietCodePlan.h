@@ -1,7 +1,7 @@
 //===- DietCodePlan.h - Plans of chosen micro-kernels -----------*- C++ -*-===//
 //
-// What the plans of DietCode and of its baselines share, once micro-kernels and
-// their boxes are chosen.
+// Functions that the plans of DietCode and of its baselines share, once
+// micro-kernels and their boxes are chosen.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_BASELINES_DIETCODE_DIETCODEPLAN_H
@@ -12,37 +12,41 @@
 
 namespace ftuner {
 
-/// A feasible variant of a family for operands of any alignment.
+/// Returns a feasible variant of a family for operands of any alignment.
 std::optional<KernelFamily> unalignedOf(const SearchProblem &problem,
                                         const KernelFamily &family);
 
-/// Micro-kernels of this alignment that a plan may have, one at least: half of
-/// its kernels where sizes may break the alignment, since those have as many
-/// variants; all but one where only pointers may.
-int64_t mostAligned(const SearchProblem &problem, int64_t alignment);
+/// Returns how many micro-kernels that need this alignment a plan may have, at
+/// least 1. If sizes may break the alignment, it is half of the plan's kernels,
+/// since each needs a variant for other operands. If only pointers may break
+/// it, it is all kernels except one.
+int64_t maxAlignedKernels(const SearchProblem &problem, int64_t alignment);
 
-/// All sizes of each axis.
+/// Returns the box of all sizes of each axis.
 std::vector<SizeRange> wholeSpace(const Workload &workload);
 
-/// Gives a plan of families for operands of this alignment, above 1, what
-/// serves others: where sizes may break it, the variants of all, in the same
-/// boxes; else that of the general family. `other` says which there is where
-/// none of these is feasible. An error where there is none at all.
+/// Adds families for other operands to a plan whose families need operands of
+/// this alignment, above 1. If sizes may break the alignment, these are
+/// variants of all families, in the same boxes; otherwise only a variant of the
+/// general family. If no variant is feasible, `other` gives the family. Returns
+/// an error if there is no such family, either.
 llvm::Error
 addUnalignedFamilies(const SearchProblem &problem, int64_t alignment,
                      Plan &plan,
                      llvm::function_ref<std::optional<KernelFamily>()> other);
 
-/// The prediction of what the plan chose for each shape. `measured` gives a
-/// measured time of the family for the shape of that number, if there is one.
+/// Adds a prediction of the family that the plan chose for each shape.
+/// `measured` returns the measured time of the family for the shape of that
+/// number, if there is one.
 void predictShapes(
     const SearchProblem &problem, Plan &plan,
     llvm::ArrayRef<WeightedShape> shapes,
     llvm::function_ref<std::optional<double>(size_t, const KernelFamily &)>
         measured);
 
-/// Adds what a tuner, or several together, counted. `numKernels` are measured;
-/// `measurer` is empty where predictions stood in.
+/// Adds the counts of a tuner, or the sums of several, to a plan's statistics.
+/// `numKernels` is the number of micro-kernels that were measured; `measurer`
+/// is empty if predictions replaced measurements.
 void reportTuning(const SearchProblem &problem,
                   const DietCodeTuner::Counts &counts, size_t numShapes,
                   size_t numKernels, int64_t numPrograms,

@@ -8,15 +8,17 @@
 using namespace ftuner;
 
 static constexpr int64_t warpSize = 32;
-/// Up to this extent, and from so many usable divisors on, tiles are divisors.
+/// Tiles are divisors of extents up to `smallExtent`, and of others that have
+/// at least `fewDivisors` usable divisors.
 static constexpr int64_t smallExtent = 16;
 static constexpr size_t fewDivisors = 4;
 
 DietCodeSpace::DietCodeSpace(const Workload &workload, const DeviceSpec &device,
                              Shape largest, const DietCodeSpaceOptions &options)
     : largest(std::move(largest)),
-      axes(ContractionAxes::of(workload.reduceAxes())), options(options),
-      numAxes(workload.axes.size()), mostThreads(device.maxThreadsPerBlock) {
+      axes(ContractionAxes::forReduceAxes(workload.reduceAxes())),
+      options(options), numAxes(workload.axes.size()),
+      maxThreads(device.maxThreadsPerBlock) {
   for (unsigned axis = 0; axis < numAxes; ++axis)
     if (axis != axes.k && axis != axes.n)
       spaceAxes.push_back(axis);
@@ -25,37 +27,38 @@ DietCodeSpace::DietCodeSpace(const Workload &workload, const DeviceSpec &device,
 
 bool DietCodeSpace::hasInner(unsigned axis) const { return axis != axes.n; }
 
-/// Most threads along an axis.
-static int64_t mostAlong(int64_t extent) { return extent + extent / 10; }
+/// Returns the maximum number of threads along an axis of this extent.
+static int64_t maxThreadsAlong(int64_t extent) { return extent + extent / 10; }
 
 bool DietCodeSpace::mayHave(unsigned axis, int64_t threads) const {
-  return threads <= mostAlong(largest[axis]) &&
+  return threads <= maxThreadsAlong(largest[axis]) &&
          (!options.onlyDivisors || largest[axis] % threads == 0);
 }
 
-int64_t DietCodeSpace::drawInner(unsigned axis, int64_t threads, int64_t most,
+int64_t DietCodeSpace::drawInner(unsigned axis, int64_t threads,
+                                 int64_t maxSize,
                                  std::mt19937_64 &random) const {
   int64_t extent = largest[axis];
   if (options.onlyDivisors)
     extent = std::max<int64_t>(1, extent / threads);
   if (options.perfectTiles || options.onlyDivisors) {
     std::vector<int64_t> divisors;
-    for (int64_t size = 1; size <= most; ++size)
+    for (int64_t size = 1; size <= maxSize; ++size)
       if (extent % size == 0)
         divisors.push_back(size);
     if (options.onlyDivisors || divisors.size() >= fewDivisors ||
         extent <= smallExtent)
       return divisors[drawBelow(divisors.size(), random)];
   }
-  return 1 + drawBelow(most, random);
+  return 1 + drawBelow(maxSize, random);
 }
 
 std::optional<MicroKernel>
 DietCodeSpace::sample(std::mt19937_64 &random) const {
-  int64_t left = warpSize * (1 + drawBelow(mostThreads / warpSize, random));
+  int64_t left = warpSize * (1 + drawBelow(maxThreads / warpSize, random));
   MicroKernel kernel(numAxes);
-  // A divisor of what is left for each axis but one; the order of axes is
-  // drawn, too, so that none of them is favoured.
+  // Each axis except the last gets a divisor of the threads that are left. The
+  // order of axes is drawn, too, so that no axis is favoured.
   std::vector<unsigned> order = spaceAxes;
   for (size_t i = order.size(); i > 1; --i)
     std::swap(order[i - 1], order[drawBelow(i, random)]);
@@ -95,7 +98,7 @@ bool DietCodeSpace::isLegal(const MicroKernel &kernel) const {
         tile.inner > (hasInner(axis) ? tuning::maxDietCodeInner : 1))
       return false;
   }
-  return threads <= mostThreads && threads % warpSize == 0;
+  return threads <= maxThreads && threads % warpSize == 0;
 }
 
 /// Prime factors, ascending.
@@ -145,10 +148,10 @@ MicroKernel DietCodeSpace::mutate(const MicroKernel &kernel,
   int64_t factor = factors[drawBelow(factors.size(), random)];
   *from /= factor;
   *to *= factor;
-  while (tile.threads > mostAlong(largest[axis]) && tile.threads % 2 == 0)
+  while (tile.threads > maxThreadsAlong(largest[axis]) && tile.threads % 2 == 0)
     tile.threads /= 2;
-  // A move beyond a limit is none. The number of threads may no longer be that
-  // of whole warps: `isLegal` says so.
+  // A move beyond a limit is not made. The number of threads may no longer be a
+  // multiple of a warp: `isLegal` tests that.
   if (tile.strips > tuning::maxDietCodeStrips ||
       tile.inner > tuning::maxDietCodeInner)
     return kernel;

@@ -46,12 +46,12 @@ public:
   DietCodeSpace(const Workload &workload, const DeviceSpec &device,
                 Shape largest, const DietCodeSpaceOptions &options);
 
-  /// Draws a micro-kernel; none where threads cannot be shared out.
+  /// Draws a micro-kernel; returns no value if threads cannot be shared out.
   std::optional<MicroKernel> sample(std::mt19937_64 &random) const;
   /// Changes a micro-kernel a little: a prime factor of one level of an axis
-  /// (blocks, strips, inner; threads if told) moves to another, or, one time in
-  /// five, a tile is drawn anew. `bounds` are the extents of a shape: tiles
-  /// along an axis do not grow beyond the next multiple of it.
+  /// (blocks, strips, inner; threads if `mutateThreads`) moves to another, or,
+  /// one time in five, a tile is drawn anew. `bounds` are the extents of a
+  /// shape: tiles along an axis do not grow beyond the next multiple of it.
   MicroKernel mutate(const MicroKernel &kernel, llvm::ArrayRef<int64_t> bounds,
                      std::mt19937_64 &random) const;
   /// Returns whether the device can hold a micro-kernel by DietCode's counts of
@@ -65,8 +65,9 @@ private:
   /// Return whether an axis has inner tiles, or strips.
   bool hasInner(unsigned axis) const;
   bool hasStrips(unsigned axis) const { return axis == axes.n; }
-  /// Draws a strip count or inner tile of so many threads.
-  int64_t drawInner(unsigned axis, int64_t threads, int64_t most,
+  /// Draws a number of strips or an inner tile, from 1 to `maxSize`, for an
+  /// axis with so many threads.
+  int64_t drawInner(unsigned axis, int64_t threads, int64_t maxSize,
                     std::mt19937_64 &random) const;
   /// Returns whether the axis may have so many threads.
   bool mayHave(unsigned axis, int64_t threads) const;
@@ -74,7 +75,7 @@ private:
   const ContractionAxes axes;
   const DietCodeSpaceOptions options;
   unsigned numAxes;
-  int64_t mostThreads;
+  int64_t maxThreads;
   /// Space axes, n last.
   std::vector<unsigned> spaceAxes;
 };

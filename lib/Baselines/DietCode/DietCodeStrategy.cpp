@@ -49,7 +49,7 @@ static llvm::Expected<std::vector<int64_t>> parseSizes(llvm::StringRef text) {
   return sizes;
 }
 
-/// Says what is wrong with the file of a learned model.
+/// Returns an error that says what is wrong with the file of a learned model.
 static llvm::Error checkLearnedModel(llvm::StringRef path) {
   if (path.empty())
     return llvm::Error::success();
@@ -166,7 +166,7 @@ static const OptionTable<StrategyOptions> &ownOptions() {
 }
 
 //===----------------------------------------------------------------------===//
-// Shapes, and who times them
+// Shapes and their measurer
 //===----------------------------------------------------------------------===//
 
 /// Returns the sizes of an axis that the options name, each once, ascending;
@@ -187,9 +187,10 @@ namedSizes(const Axis &axis, const StrategyOptions &own) {
   if (named.empty() || axis.weights.empty())
     return named;
   for (const SizeSample &sample : sampleSizes(axis, maxEnumeratedSizes)) {
-    auto next = llvm::upper_bound(
-        named, sample.size,
-        [](int64_t size, const SizeSample &of) { return size < of.size; });
+    auto next = llvm::upper_bound(named, sample.size,
+                                  [](int64_t size, const SizeSample &sample) {
+                                    return size < sample.size;
+                                  });
     (next == named.begin() ? *next : *std::prev(next)).weight += sample.weight;
   }
   return named;
@@ -219,8 +220,9 @@ remarkOnNamedSizes(const Workload &workload, const StrategyOptions &own) {
   return others.empty() ? "" : start + "does not have " + others;
 }
 
-/// Sizes of the main axis in equal steps (of an open range at equal ratios),
-/// for each cell of the others; or those of its sizes that the options name.
+/// Returns the instances: for each cell of the other axes, sizes of the main
+/// axis in equal steps (or equal ratios, if its range is open), or the sizes
+/// that the options name.
 static llvm::Expected<std::vector<WeightedShape>>
 instancesOf(const Workload &workload, const StrategyOptions &own) {
   int64_t count = own.instances;
@@ -254,7 +256,7 @@ instancesOf(const Workload &workload, const StrategyOptions &own) {
   return shapes;
 }
 
-/// Null where the context has none.
+/// Opens the context's measurer; returns null if the context has none.
 static llvm::Expected<std::unique_ptr<LoggingMeasurer>>
 openMeasurer(const SearchProblem &problem, const SearchContext &context) {
   if (!context.measurer)
@@ -318,7 +320,7 @@ public:
   bool ranksByScore() const override { return false; }
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape,
-              const RankedShape &near) const override;
+              const RankedShape &neighbour) const override;
   void describe(const RankedShape &ranked, ShapeReport &report) override;
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override {
     reportCounts(plan);
@@ -368,12 +370,13 @@ DietCodeRanker::rank(llvm::ArrayRef<int64_t> shape) {
 double DietCodeRanker::rate(const KernelFamily &family,
                             const KernelResources &resources,
                             llvm::ArrayRef<int64_t> shape,
-                            const RankedShape &near) const {
+                            const RankedShape &neighbour) const {
   for (auto [index, candidate] : llvm::enumerate(set.candidates))
     if (candidate.family == family)
       return tuner->score(tuner->kernels()[kernels[index]], shape);
-  // Not one of them: as much slower than the best as predictions say.
-  unsigned best = near.programs.front().family;
+  // The family is not a candidate: its score is the best one's, scaled by the
+  // ratio of predictions.
+  unsigned best = neighbour.programs.front().family;
   double reference = problem.predict(table.families[best], shape).score;
   return tuner->score(tuner->kernels()[kernels[table.candidateOf(best)]],
                       shape) *
@@ -427,8 +430,8 @@ DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
 std::vector<Voter> DietCodeRanker::voters() const {
   std::vector<Voter> result;
   if (tuner->voteSizes() == VoteSizes::Instances) {
-    for (const WeightedShape &of : shapes)
-      result.push_back({of});
+    for (const WeightedShape &shape : shapes)
+      result.push_back({shape});
     return result;
   }
   const Workload &workload = problem.workload;
@@ -443,11 +446,11 @@ std::vector<Voter> DietCodeRanker::voters() const {
 llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   std::vector<Voter> voters = this->voters();
   auto isUnaligned = [](const Voter &voter) { return voter.isUnaligned; };
-  int64_t most = llvm::any_of(voters, isUnaligned)
-                     ? problem.options.maxKernels
-                     : mostAligned(problem, set.alignment);
+  int64_t maxKernels = llvm::any_of(voters, isUnaligned)
+                           ? problem.options.maxKernels
+                           : maxAlignedKernels(problem, set.alignment);
   llvm::Expected<std::vector<ProgramChoice>> choices =
-      tuner->choose(voters, static_cast<size_t>(most),
+      tuner->choose(voters, static_cast<size_t>(maxKernels),
                     tuner->voteSizes() == VoteSizes::Range);
   if (!choices)
     return choices.takeError();
@@ -520,26 +523,27 @@ public:
                               const SearchContext &context) const override;
 
 private:
-  /// The first path whose workers are threads; null where there is none for
-  /// the workload.
+  /// Returns the first path whose workers are threads; null if the workload has
+  /// no such path.
   static const CodegenModel *pathOf(const SearchProblem &problem);
-  /// Null where no path can emit a micro-kernel. What is transferred, and
-  /// needs a measurer, is ignored without one.
+  /// Tunes the micro-kernels. Returns null if no path can emit one. A model to
+  /// transfer is ignored without a measurer.
   llvm::Expected<std::unique_ptr<DietCodeRanker>>
   tune(const SearchProblem &problem, const SearchContext &context) const;
   llvm::Expected<std::unique_ptr<DietCodeBaseline>>
   tuneBaseline(const SearchProblem &problem,
                const SearchContext &context) const;
-  /// `search` once options are checked.
+  /// Implements `search` after options are checked.
   llvm::Expected<Plan> searchAsPeer(const SearchProblem &problem,
                                     const SearchContext &context) const;
   llvm::Expected<Plan> searchJointly(const SearchProblem &problem,
                                      const SearchContext &context,
                                      const StrategyOptions &own) const;
-  /// The plan where no path can emit a micro-kernel.
+  /// Returns the plan if no path can emit a micro-kernel.
   llvm::Expected<Plan> planSingly(const SearchProblem &problem,
                                   const SearchContext &context) const;
-  /// The ranker, or where there is none that of all strategies.
+  /// Returns the ranker, or, if it is null, the ranker that all strategies
+  /// share.
   template <typename Ranker>
   llvm::Expected<std::unique_ptr<ProgramRanker>>
   rankerOf(const SearchProblem &problem,

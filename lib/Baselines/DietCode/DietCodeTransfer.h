@@ -3,8 +3,8 @@
 // A learned model of f_MK with the rows that it learned from, as a file, and
 // how a search for another device goes on from it:
 //
-//   * the sum of its ensembles is the base score of the new one, whose trees
-//     learn what is left of log throughput
+//   * the sum of its ensembles is the base score of the new model, whose trees
+//     learn the rest of log throughput
 //   * its rows stay, each with 0.1 · (rows of the target / rows of the source)
 //     of its weight
 //   * facts of the device are features of every row
@@ -24,6 +24,7 @@ namespace ftuner {
 llvm::ArrayRef<llvm::StringLiteral> deviceFeatureNames();
 std::vector<float> deviceFeatures(const DeviceSpec &device);
 
+/// A model of throughput with the rows that it was trained on.
 struct LearnedModel {
   /// Device, workload and measurer of the training.
   std::string device, workload, measurer;
@@ -31,21 +32,25 @@ struct LearnedModel {
   /// useful FLOP/s of each row at full waves, above 0.
   std::vector<float> features;
   std::vector<double> throughputs;
-  /// XGBoost's JSON of each ensemble, and what it says: their sum is the
-  /// logarithm of the throughput over the best one.
+  /// The ensembles of boosted trees, as XGBoost's JSON and parsed. Each
+  /// corrects the sum of those before it (see `predict`).
   std::vector<std::string> texts;
   std::vector<BoostedTrees> ensembles;
 
   size_t size() const { return throughputs.size(); }
+  /// Returns ln(throughput / best throughput) that the model predicts for the
+  /// features of a row: the sum of what the ensembles predict.
   float predict(llvm::ArrayRef<float> row) const;
 };
 
-/// Rows of a model with labels, log(throughput / best), less what `base`
-/// predicts of each; weights are throughput / best times `weight`. Appended.
+/// Appends the rows of `model` to `rows`. A row's label is
+/// ln(throughput / best throughput) less the prediction of `base`, if there is
+/// one; its weight is throughput / best throughput times `weight`.
 void appendRows(const LearnedModel &model, const LearnedModel *base,
                 double weight, TrainingRows &rows);
 
-/// Share of a source row's weight in a search with so many rows of its own.
+/// Returns the factor for weights of rows from the source device, in a search
+/// that has `targetRows` rows of the target device.
 double sourceWeight(size_t targetRows, size_t sourceRows);
 
 /// Reads a file. An error names the file and says what was expected: the

@@ -18,18 +18,19 @@ DietCodeTuner::DietCodeTuner(const SearchProblem &problem,
                              const DietCodeOptions &options, Timer timer,
                              bool learns, uint64_t seed)
     : problem(problem), path(path),
-      axes(ContractionAxes::of(problem.workload.reduceAxes())), shapes(shapes),
-      options(options), timer(std::move(timer)), learns(learns), random(seed),
-      space(
-          problem.workload, problem.device,
-          [&] {
-            Shape largest(problem.workload.axes.size(), 1);
-            for (const WeightedShape &of : shapes)
-              for (auto [most, extent] : llvm::zip_equal(largest, of.shape))
-                most = std::max(most, extent);
-            return largest;
-          }(),
-          options),
+      axes(ContractionAxes::forReduceAxes(problem.workload.reduceAxes())),
+      shapes(shapes), options(options), timer(std::move(timer)), learns(learns),
+      random(seed), space(
+                        problem.workload, problem.device,
+                        [&] {
+                          Shape largest(problem.workload.axes.size(), 1);
+                          for (const WeightedShape &weighted : shapes)
+                            for (auto [maximum, extent] :
+                                 llvm::zip_equal(largest, weighted.shape))
+                              maximum = std::max(maximum, extent);
+                          return largest;
+                        }(),
+                        options),
       alignment(reachableAlignment(problem.workload)),
       mainAxis(problem.workload.mainAxis()),
       peak(path.peakFlops(problem.workload, problem.device)) {
@@ -37,7 +38,7 @@ DietCodeTuner::DietCodeTuner(const SearchProblem &problem,
 }
 
 //===----------------------------------------------------------------------===//
-// What a micro-kernel costs
+// Costs of a micro-kernel
 //===----------------------------------------------------------------------===//
 
 double DietCodeTuner::flopsOf(llvm::ArrayRef<int64_t> shape) const {
@@ -57,7 +58,7 @@ double DietCodeTuner::blocksOf(const KernelFamily &family,
 double DietCodeTuner::share(const KernelFamily &family,
                             llvm::ArrayRef<int64_t> shape) const {
   double share =
-      occupancyFactor.of(blocksOf(family, shape), problem.device.smCount);
+      occupancyFactor.valueFor(blocksOf(family, shape), problem.device.smCount);
   for (auto [axis, extent] : llvm::enumerate(shape))
     if (options.padding && (options.padReduce || !family.isReduceAxis(axis)))
       share *= static_cast<double>(extent) /
@@ -222,31 +223,33 @@ std::vector<Shape>
 DietCodeTuner::shapesToMeasure(const KernelFamily &family) const {
   if (options.measureAt == MeasureAt::Instance) {
     const WeightedShape *best = nullptr;
-    double most = 0, mostFlops = 0;
-    for (const WeightedShape &of : shapes) {
-      double share = this->share(family, of.shape), flops = flopsOf(of.shape);
-      if (share < most || (share == most && flops <= mostFlops))
+    double bestShare = 0, bestFlops = 0;
+    for (const WeightedShape &instance : shapes) {
+      double share = this->share(family, instance.shape),
+             flops = flopsOf(instance.shape);
+      if (share < bestShare || (share == bestShare && flops <= bestFlops))
         continue;
-      most = share;
-      mostFlops = flops;
-      best = &of;
+      bestShare = share;
+      bestFlops = flops;
+      best = &instance;
     }
     return {best->shape};
   }
   KernelResources needs = path.resources(problem.workload, family);
   int64_t resident = problem.device.blocksPerSm(
       needs.threads, needs.registersPerThread, needs.sharedMemoryBytes);
-  // Other axes have the extents of the largest shape; along the main one there
-  // are as many blocks as come nearest.
+  // Other axes have the extents of the largest shape. The main axis has the
+  // number of blocks that comes nearest to the waves that are wanted.
   Shape shape = space.largest;
   shape[mainAxis] = 1;
-  double beside = blocksOf(family, shape);
+  double blocksOfOthers = blocksOf(family, shape);
   int64_t tile = family.tiles.front()[mainAxis];
   std::vector<Shape> result;
   for (int64_t waves : {int64_t(1), resident}) {
     double wanted = static_cast<double>(waves * problem.device.smCount);
-    auto along = static_cast<int64_t>(std::max(1.0, wanted / beside));
-    shape[mainAxis] = tile * along;
+    auto blocksAlong =
+        static_cast<int64_t>(std::max(1.0, wanted / blocksOfOthers));
+    shape[mainAxis] = tile * blocksAlong;
     if (result.empty() || result.back() != shape)
       result.push_back(shape);
   }
@@ -289,7 +292,7 @@ llvm::Error DietCodeTuner::measure(llvm::ArrayRef<const TunedKernel *> chosen) {
     }
     seen.insert(keyOf(kernel->tiles));
     counts.failed += failed;
-    // What was measured in part says what it says.
+    // A micro-kernel that was measured only in part counts as measured.
     if (failed || (isUnknown && result.runs.empty()))
       continue;
     measured.push_back(std::move(result));
@@ -323,9 +326,9 @@ TrainingRows DietCodeTuner::trainingRows() const {
 }
 
 llvm::Error DietCodeTuner::train() {
-  size_t least = source ? 1 : tuning::dietCodeMinRows;
+  size_t minRows = source ? 1 : tuning::dietCodeMinRows;
   if (!learns || options.model == ThroughputModel::None ||
-      measured.size() < least)
+      measured.size() < minRows)
     return llvm::Error::success();
   TrainingRows rows = trainingRows();
   if (rows.size() == 0)
@@ -400,18 +403,19 @@ llvm::Error DietCodeTuner::rate(std::vector<Individual> &population) {
       return standIns[&kernel];
     if (!model && !source)
       return peak;
-    // Relative to the best; of a source alone, to the peak.
+    // Models predict throughput relative to the best one; without a
+    // measurement, the peak stands for it.
     return (best > 0 ? best : peak) *
            std::exp((model ? model->predict(kernel.features) : 0) +
                     (source ? source->predict(kernel.features) : 0));
   };
-  // What the cost of a shape is compared with: the best that was measured.
+  // Costs of a shape are relative to the best score that was measured for it.
   std::vector<double> reference(shapes.size(), peak);
   if (options.fitness == Fitness::Relative && !measured.empty())
-    for (auto [of, most] : llvm::zip_equal(shapes, reference)) {
-      most = 0;
+    for (auto [instance, maxScore] : llvm::zip_equal(shapes, reference)) {
+      maxScore = 0;
       for (const TunedKernel &kernel : measured)
-        most = std::max(most, score(kernel, of.shape));
+        maxScore = std::max(maxScore, score(kernel, instance.shape));
     }
   for (Individual &individual : population) {
     if (!individual.kernel) {
@@ -419,14 +423,15 @@ llvm::Error DietCodeTuner::rate(std::vector<Individual> &population) {
       continue;
     }
     const TunedKernel &kernel = *individual.kernel;
-    double throughput = predicted(kernel), most = 0;
-    for (auto [of, least] : llvm::zip_equal(shapes, reference))
-      if (least > 0)
-        most =
-            std::max(most, throughput * share(kernel.family, of.shape) / least);
+    double throughput = predicted(kernel), bestCost = 0;
+    for (auto [instance, maxScore] : llvm::zip_equal(shapes, reference))
+      if (maxScore > 0)
+        bestCost = std::max(bestCost, throughput *
+                                          share(kernel.family, instance.shape) /
+                                          maxScore);
     // Without a model every prediction of Cost_M is 1.
     bool isKnown = !learns || model || source;
-    individual.fitness = isKnown ? std::pow(most, power) : 1;
+    individual.fitness = isKnown ? std::pow(bestCost, power) : 1;
     ++counts.predicted;
   }
   return llvm::Error::success();
@@ -465,11 +470,11 @@ std::vector<DietCodeTuner::Individual> DietCodeTuner::firstGeneration() {
 }
 
 llvm::ArrayRef<int64_t> DietCodeTuner::drawBounds() {
-  // By weight and work.
+  // Shapes are drawn in proportion to their weight and FLOPs.
   std::vector<double> odds;
   double sum = 0;
-  for (const WeightedShape &of : shapes) {
-    sum += of.weight * flopsOf(of.shape);
+  for (const WeightedShape &instance : shapes) {
+    sum += instance.weight * flopsOf(instance.shape);
     odds.push_back(sum);
   }
   double drawn = drawUnit(random) * sum;
@@ -617,7 +622,7 @@ VoteMatrix DietCodeTuner::scoresOf(llvm::ArrayRef<Voter> voters) {
   bool isMixed = llvm::any_of(
       voters, [](const Voter &voter) { return voter.isUnaligned; });
   size_t numColumns = measured.size() * (isMixed ? 2 : 1);
-  // What was verified of each program, and of all of them.
+  // Verified programs of each micro-kernel (column), and of all.
   std::vector<std::vector<const VerifiedProgram *>> own(numColumns);
   std::vector<const VerifiedProgram *> all[2];
   std::vector<bool> hasFailed(numColumns);
@@ -634,7 +639,8 @@ VoteMatrix DietCodeTuner::scoresOf(llvm::ArrayRef<Voter> voters) {
     all[key.choice.isUnaligned].push_back(&program);
   }
   bool corrects = options.votes == Votes::Near;
-  // Of trees, or else a mean of programs by how near they are to a shape.
+  // The residual that all micro-kernels share: predicted by trees, or without
+  // trees the mean of verified programs, weighted by nearness to the shape.
   std::map<ProgramKey, double> known;
   auto commonAt = [&](const ProgramKey &key, const Shape &shape) {
     auto [it, isNew] = known.try_emplace(key, 0);
@@ -671,7 +677,7 @@ VoteMatrix DietCodeTuner::scoresOf(llvm::ArrayRef<Voter> voters) {
       }
       double residual = commonAt(key, voter.shape);
       if (corrects && !own[column].empty()) {
-        // What others of this micro-kernel took beyond that.
+        // Verified programs of this micro-kernel add their own residual.
         double sum = 0, weights = 0.1;
         for (const VerifiedProgram *program : own[column]) {
           double weight = nearness(voter.shape, program->shape);
@@ -722,7 +728,7 @@ llvm::Error DietCodeTuner::trainResiduals() {
     rows.labels.push_back(static_cast<float>(residual));
     rows.weights.push_back(1);
   };
-  // Where f_MK is measured nothing is left.
+  // A shape at which f_MK was measured has a residual of 0.
   for (unsigned index = 0; index < measured.size(); ++index)
     for (const TimedRun &run : measured[index].runs)
       add(programOf({index, false}, run.shape), 0);
@@ -757,7 +763,7 @@ llvm::Error DietCodeTuner::verify(llvm::ArrayRef<Voter> voters,
     program.shape = voters[row].shape;
     if (!time) {
       llvm::Error error = time.takeError();
-      // What was not measured speaks against nobody.
+      // A missing measurement does not count against the program.
       program.failed = !error.isA<NotMeasured>();
       counts.failed += program.failed;
       if (error.isA<MeasurerFailed>())
@@ -787,7 +793,7 @@ llvm::Error DietCodeTuner::verify(llvm::ArrayRef<Voter> voters,
     counts.kStandardError = fitted.standardError;
   }
   counts.ragged = static_cast<int64_t>(ragged.size());
-  // As the k of today predicts.
+  // Residuals are relative to what the new k predicts.
   for (auto &[key, program] : verified)
     if (program.microseconds)
       program.residual =
@@ -798,22 +804,22 @@ llvm::Error DietCodeTuner::verify(llvm::ArrayRef<Voter> voters,
 
 DietCodeTuner::AskedPrograms DietCodeTuner::rivals(llvm::ArrayRef<Voter> voters,
                                                    const VoteMatrix &scores,
-                                                   size_t most) {
+                                                   size_t maxRivals) {
   struct Rival {
     double gain = 0;
     size_t row = 0;
   };
   std::map<ProgramKey, Rival> found;
-  // By how much a program may be faster than expected.
+  // The factor by which a program may be faster than expected.
   double hope = std::exp(std::sqrt(
       squaredSurprises / std::max(1.0, static_cast<double>(numSurprises))));
   for (auto [row, voter] : llvm::enumerate(voters)) {
     double best = 0;
     std::vector<std::pair<unsigned, ProgramKey>> unknown;
-    double least = *llvm::max_element(scores[row]) / hope;
+    double minScore = *llvm::max_element(scores[row]) / hope;
     for (unsigned column = 0; column < scores[row].size(); ++column) {
       double score = scores[row][column];
-      if (score < least || score == 0)
+      if (score < minScore || score == 0)
         continue;
       ProgramKey key = programOf(choiceOf(column), voter.shape);
       if (verified.count(key))
@@ -836,13 +842,13 @@ DietCodeTuner::AskedPrograms DietCodeTuner::rivals(llvm::ArrayRef<Voter> voters,
     return a.second.gain > b.second.gain;
   });
   AskedPrograms asked;
-  for (auto &[key, rival] : llvm::ArrayRef(sorted).take_front(most))
+  for (auto &[key, rival] : llvm::ArrayRef(sorted).take_front(maxRivals))
     asked[key] = rival.row;
   return asked;
 }
 
 llvm::Expected<std::vector<ProgramChoice>>
-DietCodeTuner::choose(llvm::ArrayRef<Voter> voters, size_t most,
+DietCodeTuner::choose(llvm::ArrayRef<Voter> voters, size_t maxKernels,
                       bool triesRivals) {
   int64_t rivalsLeft = 0;
   if (triesRivals)
@@ -851,10 +857,10 @@ DietCodeTuner::choose(llvm::ArrayRef<Voter> voters, size_t most,
   while (true) {
     VoteMatrix scores = scoresOf(voters);
     std::vector<ProgramChoice> chosen;
-    // Each program once, for the largest shape that chose it.
+    // Each program is timed once, for the largest shape that chose it.
     AskedPrograms asked;
     for (auto [row, column] :
-         llvm::enumerate(chooseByVotes(scores, most, options.votes))) {
+         llvm::enumerate(chooseByVotes(scores, maxKernels, options.votes))) {
       if (!column)
         return llvm::createStringError(
             "strategy 'dietcode': no micro-kernel that it measured runs every "
@@ -882,11 +888,12 @@ DietCodeTuner::choose(llvm::ArrayRef<Voter> voters, size_t most,
   }
 }
 
-llvm::Expected<std::vector<unsigned>> DietCodeTuner::choose(size_t most) {
+llvm::Expected<std::vector<unsigned>> DietCodeTuner::choose(size_t maxKernels) {
   std::vector<Voter> voters;
-  for (const WeightedShape &of : shapes)
-    voters.push_back({of});
-  llvm::Expected<std::vector<ProgramChoice>> choices = choose(voters, most);
+  for (const WeightedShape &instance : shapes)
+    voters.push_back({instance});
+  llvm::Expected<std::vector<ProgramChoice>> choices =
+      choose(voters, maxKernels);
   if (!choices)
     return choices.takeError();
   std::vector<unsigned> kernels;
@@ -901,7 +908,7 @@ void DietCodeTuner::addRaggedRun(const TunedKernel &kernel,
   double share = busyShare(blocks, problem.device.smCount);
   if (share >= tuning::dietCodeRaggedShare)
     return;
-  // What the last wave alone explains.
-  double occupancy = occupancyFactor.of(blocks, problem.device.smCount);
+  // The slowdown that the last wave explains, without f_pad and f_MK.
+  double occupancy = occupancyFactor.valueFor(blocks, problem.device.smCount);
   ragged.push_back({share, score(kernel, shape) / occupancy / found});
 }

@@ -118,45 +118,50 @@ public:
   using Timer = std::function<std::vector<llvm::Expected<double>>(
       llvm::ArrayRef<MeasurementRequest> requests)>;
 
-  /// A contraction and a path whose workers are threads. Problem and shapes
-  /// outlive the tuner. `learns`: whether a model stands between measurements;
-  /// otherwise `timer` is asked for every micro-kernel that is looked at.
+  /// Makes a tuner of a contraction for a path whose workers are threads.
+  /// Problem and shapes outlive the tuner. If `learns`, a model predicts
+  /// micro-kernels between measurements; otherwise `timer` times every
+  /// micro-kernel that is looked at.
   DietCodeTuner(const SearchProblem &problem, const CodegenModel &path,
                 llvm::ArrayRef<WeightedShape> shapes,
                 const DietCodeOptions &options, Timer timer, bool learns,
                 uint64_t seed);
 
   llvm::Error run();
-  /// Micro-kernels that the search may have; empty: all that can be emitted.
+  /// Returns whether the search may have a micro-kernel; if empty, it may have
+  /// all that can be emitted.
   std::function<bool(const KernelFamily &)> admits;
-  /// Before `run`, and where the tuner learns: goes on from what was learned on
-  /// another device.
+  /// Sets the model of another device from which the tuner goes on. Called
+  /// before `run`, and only if the tuner learns.
   void transferFrom(LearnedModel model) { source = std::move(model); }
   /// Trains anew and returns the learned model, on top of the transferred one.
   /// Returns an error if nothing was measured, or if there is no model.
   llvm::Expected<LearnedModel> learned(llvm::StringRef measurer) const;
-  /// Cost_M: useful FLOP/s, by what was measured of the micro-kernel.
+  /// Returns Cost_M: useful FLOP/s for a shape, from measurements of the
+  /// micro-kernel.
   double score(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape) const;
-  /// f_occ · f_pad.
+  /// Returns f_occ · f_pad.
   double share(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
-  /// The choice of each voter among `kernels` and their variants, of at most
-  /// `most`, verified: what is chosen is timed, and the voter then votes by
-  /// that time; what fails loses the vote. A program is timed once for all
-  /// shapes of the same blocks and steps, since it pads them alike. With votes
-  /// of a whole range, rivals of choices are timed, too (`rivals`). Fits k to
-  /// the programs that are timed. Ends when every choice is verified. An error
-  /// if a voter has no micro-kernel.
+  /// Returns the choice of each voter among `kernels` and their variants, at
+  /// most `maxKernels` different ones. Every choice is verified: its program is
+  /// timed, and the voter votes again by that time; a program that fails loses
+  /// the vote. A program is timed once for all shapes with the same blocks and
+  /// steps, since it pads them alike. With `triesRivals`, rivals of choices are
+  /// timed, too (see `rivals`). Fits k to the programs that are timed. Returns
+  /// an error if a voter has no micro-kernel.
   llvm::Expected<std::vector<ProgramChoice>>
-  choose(llvm::ArrayRef<Voter> voters, size_t most, bool triesRivals = false);
-  /// The choices of the shapes that were searched for, by `kernels`.
-  llvm::Expected<std::vector<unsigned>> choose(size_t most);
+  choose(llvm::ArrayRef<Voter> voters, size_t maxKernels,
+         bool triesRivals = false);
+  /// Returns the choice of each shape that was searched for, as a number in
+  /// `kernels`.
+  llvm::Expected<std::vector<unsigned>> choose(size_t maxKernels);
 
-  /// The micro-kernel's variant for operands of any alignment; none where it
-  /// cannot be.
+  /// Returns the micro-kernel's variant for operands of any alignment, if there
+  /// is a feasible one.
   const std::optional<KernelFamily> &unalignedOf(unsigned kernel);
 
-  /// The measured time of a choice for a shape; none where `choose` did not ask
-  /// for it, or predictions stand in.
+  /// Returns the measured time of a choice for a shape; no value if `choose`
+  /// did not time it, or if predictions replace measurements.
   std::optional<double> microseconds(llvm::ArrayRef<int64_t> shape,
                                      ProgramChoice choice);
   const KernelFamily &familyOf(ProgramChoice choice) {
@@ -232,30 +237,31 @@ private:
     auto count = static_cast<unsigned>(measured.size());
     return {column % count, column >= count};
   }
-  /// Useful FLOP/s of each program for each voter: what was verified, or a
-  /// prediction that what was verified corrects.
+  /// Returns the useful FLOP/s of each program for each voter: as verified, or
+  /// predicted and corrected by verified programs.
   VoteMatrix scoresOf(llvm::ArrayRef<Voter> voters);
-  /// Programs that may be better than what was verified, by the root mean
-  /// square of errors of predictions so far: at most `most` that would gain
-  /// most over all voters.
+  /// Returns programs that may be better than the verified ones, if predictions
+  /// are as far off as the root mean square of their errors so far. These are
+  /// the at most `maxRivals` programs that would gain most over all voters.
   AskedPrograms rivals(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
-                       size_t most);
+                       size_t maxRivals);
   /// Returns the features of a program beside those of its block, for
   /// `residuals`.
   std::vector<float> residualFeatures(const ProgramKey &key);
-  /// Has trees learn what verified programs took beyond what was predicted.
+  /// Trains trees on the ratios of verified to predicted times.
   llvm::Error trainResiduals();
-  /// Times programs of choices. `scores`: what was expected.
+  /// Times programs of choices. `scores` are the throughputs that were
+  /// expected.
   llvm::Error verify(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
                      const AskedPrograms &asked);
   double blocksOf(const KernelFamily &family,
                   llvm::ArrayRef<int64_t> shape) const;
   double flopsOf(llvm::ArrayRef<int64_t> shape) const;
-  /// f_MK of a measured micro-kernel where a grid has so many waves.
+  /// Returns f_MK of a measured micro-kernel for a grid of so many waves.
   double throughput(const TunedKernel &kernel, double waves) const;
-  /// That at full waves, for labels.
+  /// Returns `throughput` at full waves, for labels.
   double fullThroughput(const TunedKernel &kernel) const;
-  /// The shape whose extents bound a mutation.
+  /// Draws the shape whose extents bound a mutation.
   llvm::ArrayRef<int64_t> drawBounds();
 
   const SearchProblem &problem;
@@ -272,7 +278,7 @@ private:
   OccupancyFactor occupancyFactor;
   double peak;
 
-  /// All that was looked at.
+  /// All micro-kernels that were looked at.
   std::map<Key, std::unique_ptr<TunedKernel>> known;
   /// Times that were asked for in place of a model.
   std::map<const TunedKernel *, double> standIns;
@@ -298,8 +304,8 @@ private:
   double squaredSurprises = 0;
   int64_t numSurprises = 0;
   std::map<unsigned, std::optional<KernelFamily>> unalignedVariants;
-  /// Rounds in a row in which nothing was measured: the budget is spent, or the
-  /// table has none of these.
+  /// Rounds in a row without a measurement: the budget is spent, or the table
+  /// lacks the micro-kernels that were asked for.
   int fruitlessRounds = 0;
   std::unique_ptr<TreeTrainer> trainer;
   std::optional<BoostedTrees> model;

@@ -1,4 +1,4 @@
-//===- DietCodeTuning.h - What DietCode does by number ----------*- C++ -*-===//
+//===- DietCodeTuning.h - Numbers that tune DietCode ------------*- C++ -*-===//
 #ifndef FTUNER_LIB_BASELINES_DIETCODE_DIETCODETUNING_H
 #define FTUNER_LIB_BASELINES_DIETCODE_DIETCODETUNING_H
 

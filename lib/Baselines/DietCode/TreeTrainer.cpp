@@ -135,7 +135,7 @@ TreeTrainer::trainJson(const TrainingRows &rows, const TreeOptions &options,
         std::pair("seed", std::to_string(options.seed))})
     if (!check(xgb.setParameter(booster, name, value.c_str())))
       return fail();
-  double least = std::numeric_limits<double>::infinity();
+  double minError = std::numeric_limits<double>::infinity();
   int64_t unchanged = 0;
   for (int64_t round = 0;
        round < options.maxRounds && unchanged < options.patience; ++round) {
@@ -145,8 +145,8 @@ TreeTrainer::trainJson(const TrainingRows &rows, const TreeOptions &options,
                             &line)))
       return fail();
     double error = errorIn(line);
-    unchanged = error < least ? 0 : unchanged + 1;
-    least = std::min(least, error);
+    unchanged = error < minError ? 0 : unchanged + 1;
+    minError = std::min(minError, error);
   }
   Length length = 0;
   const char *text = nullptr;

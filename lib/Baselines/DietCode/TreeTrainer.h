@@ -20,12 +20,12 @@ struct TrainingRows {
   size_t size() const { return labels.size(); }
 };
 
-/// Under XGBoost's names; the defaults are those of DietCode's artifact.
+/// Options under XGBoost's names, with the defaults of DietCode's artifact.
 struct TreeOptions {
   int64_t maxDepth = 10;
   double eta = 0.2, gamma = 0.001, minChildWeight = 0;
-  /// Most trees, and how many of them may leave the training error as it was
-  /// before training ends.
+  /// Maximum number of trees, and the number of trees in a row that do not
+  /// lower the training error after which training ends.
   int64_t maxRounds = 1000, patience = 50;
   int64_t seed = 0;
 };

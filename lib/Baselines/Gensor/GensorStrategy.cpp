@@ -138,11 +138,11 @@ private:
 
   GensorFacts factsOf(const PathTiles &path,
                       llvm::ArrayRef<int64_t> shape) const;
-  /// The tile that is nearest to a result, in doublings, of blocks of at least
-  /// so many threads if there are any.
+  /// Returns the tile that is nearest to a result, in doublings, among tiles of
+  /// at least `minThreads` threads; among all if there are none.
   const PathTiles::Tile &nearestTile(PathTiles &path, const GensorState &result,
-                                     int64_t leastThreads);
-  /// The families that a result becomes; none if all were rejected.
+                                     int64_t minThreads);
+  /// Returns the families of a result; an empty set if all were rejected.
   std::set<unsigned> familiesOf(PathTiles &path, const GensorModel &model,
                                 const GensorState &result,
                                 llvm::ArrayRef<int64_t> shape);
@@ -164,12 +164,13 @@ GensorRanker::GensorRanker(const SearchProblem &problem,
                            StrippedCandidates candidates,
                            const WalkOptions &options, uint64_t seed)
     : ProgramRanker(problem, std::move(candidates.set)), options(options),
-      seed(seed), axes(ContractionAxes::of(problem.workload.reduceAxes())) {
+      seed(seed),
+      axes(ContractionAxes::forReduceAxes(problem.workload.reduceAxes())) {
   std::set<std::pair<const CodegenModel *, Tiles>> known;
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     const UKernel &u = candidate.ukernel;
     const CodegenModel *model = &candidate.family.path();
-    // Candidates with slices are behind those of all paths.
+    // Candidates with slices come after the other candidates of all paths.
     auto path = llvm::find_if(
         paths, [&](const PathTiles &other) { return other.path == model; });
     if (path == paths.end()) {
@@ -231,9 +232,9 @@ GensorFacts GensorRanker::factsOf(const PathTiles &path,
 
 const GensorRanker::PathTiles::Tile &
 GensorRanker::nearestTile(PathTiles &path, const GensorState &result,
-                          int64_t leastThreads) {
+                          int64_t minThreads) {
   auto [it, isNew] = path.nearest.try_emplace(
-      {{result.block, result.reg}, leastThreads}, nullptr);
+      {{result.block, result.reg}, minThreads}, nullptr);
   if (!isNew)
     return *it->second;
   std::array<double, 4> logs;
@@ -245,7 +246,7 @@ GensorRanker::nearestTile(PathTiles &path, const GensorState &result,
     double distance = 0;
     for (unsigned i = 0; i < logs.size(); ++i)
       distance += std::abs(tile.logs[i] - logs[i]);
-    return std::pair(tile.threads < leastThreads, distance);
+    return std::pair(tile.threads < minThreads, distance);
   };
   it->second = &*llvm::min_element(
       path.tiles, [&](const PathTiles::Tile &a, const PathTiles::Tile &b) {
@@ -259,8 +260,8 @@ std::set<unsigned> GensorRanker::familiesOf(PathTiles &path,
                                             const GensorState &result,
                                             llvm::ArrayRef<int64_t> shape) {
   std::set<unsigned> families;
-  auto record = [&](const GensorState &state, int64_t leastThreads) {
-    const PathTiles::Tile &tile = nearestTile(path, state, leastThreads);
+  auto record = [&](const GensorState &state, int64_t minThreads) {
+    const PathTiles::Tile &tile = nearestTile(path, state, minThreads);
     Pair own = ownStrips;
     auto add = [&](const Pair &strips) {
       if (std::optional<unsigned> family =
@@ -271,7 +272,7 @@ std::set<unsigned> GensorRanker::familiesOf(PathTiles &path,
       add(own);
     if (!path.hasVirtualThreads)
       return;
-    // Register tiles that are not the walk's have strips of their own.
+    // If the register tile is not the walk's, its strips are chosen anew.
     GensorState emitted = state;
     emitted.level = 1;
     std::tie(emitted.block, emitted.reg) = tile.tiles;
@@ -304,13 +305,13 @@ std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
   if (variants == path.candidates.end())
     return std::nullopt;
   auto distance = [&](unsigned variant) {
-    int64_t of = set.candidates[variant].ukernel.blockTile[axes.k];
+    int64_t size = set.candidates[variant].ukernel.blockTile[axes.k];
     return depth == 0 ? 0.0
-                      : std::abs(std::log2(static_cast<double>(of)) -
+                      : std::abs(std::log2(static_cast<double>(size)) -
                                  std::log2(static_cast<double>(depth)));
   };
   std::optional<unsigned> best;
-  std::tuple<double, double> least;
+  std::tuple<double, double> bestKey;
   for (unsigned variant : variants->second) {
     std::optional<unsigned> family = table.single(variant);
     if (!family)
@@ -318,10 +319,10 @@ std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
     std::tuple key = {distance(variant), problem.costModel.predictsTime()
                                              ? -table.score(*family, shape)
                                              : 0.0};
-    if (best && least <= key)
+    if (best && bestKey <= key)
       continue;
     best = family;
-    least = key;
+    bestKey = key;
   }
   return best;
 }
@@ -409,7 +410,8 @@ void GensorRanker::report(llvm::ArrayRef<RankedShape> samples,
 /// where the path knows none, or with `keepsOwn`, its own.
 static StrippedCandidates withStrips(const SearchProblem &problem,
                                      CandidateSet set, bool keepsOwn) {
-  ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
+  ContractionAxes axes =
+      ContractionAxes::forReduceAxes(problem.workload.reduceAxes());
   StrippedCandidates result;
   auto add = [&](Candidate candidate, Pair strips) {
     result.set.candidates.push_back(std::move(candidate));
@@ -465,11 +467,10 @@ GensorStrategy::makeRanker(const SearchProblem &problem,
   if (!problem.workload.isContraction())
     return rankSinglePrograms(problem, name());
   WalkOptions own = ownOptions().read(problem.options.own);
-  auto enumerate = [&](int64_t leastThreads) {
+  auto enumerate = [&](int64_t minThreads) {
     return enumerateConstructibleTiles(
-        problem, RegisterTiles::Any, [&](const Candidate &c) {
-          return c.resources.threads >= leastThreads;
-        });
+        problem, RegisterTiles::Any,
+        [&](const Candidate &c) { return c.resources.threads >= minThreads; });
   };
   llvm::Expected<CandidateSet> set =
       enumerate(own.scalesOut ? 1 : tuning::minGensorThreads);
@@ -486,7 +487,7 @@ GensorStrategy::makeRanker(const SearchProblem &problem,
                        own.strips == StripChoice::Priced)
           : StrippedCandidates{
                 *set, std::vector<Pair>(set->candidates.size(), ownStrips)};
-  // Of the workload's content, not of its name.
+  // The seed follows from the workload's content, not from its name.
   std::vector<int64_t> content = {own.seed};
   for (const Operand &operand : problem.workload.operands) {
     content.push_back(operand.elementBytes);

@@ -1,4 +1,4 @@
-//===- GensorTuning.h - What Gensor does by number --------------*- C++ -*-===//
+//===- GensorTuning.h - Numbers that tune Gensor ----------------*- C++ -*-===//
 #ifndef FTUNER_LIB_BASELINES_GENSOR_GENSORTUNING_H
 #define FTUNER_LIB_BASELINES_GENSOR_GENSORTUNING_H
 

@@ -13,7 +13,7 @@
 using namespace ftuner;
 
 /// Cycles until the first byte of a level arrives, and bytes that an SM takes
-/// from it in a cycle. Those of device memory are the device's.
+/// from it in a cycle. The device says how many bytes device memory gives.
 static constexpr double dramLatency = 440;
 static constexpr double sharedLatency = 30, sharedBytesPerCycle = 128;
 /// Four schedulers of 32 lanes with three operands of four bytes.
@@ -43,16 +43,16 @@ std::string GensorState::str() const {
 }
 
 std::string GensorAction::str() const {
-  std::string of = axis == 0 ? "(m)" : axis == 1 ? "(n)" : "(k)";
+  std::string axisText = axis == 0 ? "(m)" : axis == 1 ? "(n)" : "(k)";
   switch (kind) {
   case Tile:
-    return "tile" + of;
+    return "tile" + axisText;
   case InverseTile:
-    return "invTile" + of;
+    return "invTile" + axisText;
   case Cache:
     return "cache";
   case SetVirtualThreads:
-    return "setVthread" + of;
+    return "setVthread" + axisText;
   }
   return "";
 }
@@ -142,11 +142,11 @@ std::optional<GensorState> GensorModel::after(const GensorState &state,
   switch (action.kind) {
   case GensorAction::Tile: {
     int64_t extent = std::array{facts.m, facts.n, facts.k}[axis];
-    int64_t most = state.level == 2
-                       ? static_cast<int64_t>(llvm::PowerOf2Ceil(extent))
-                       : to.block[axis];
+    int64_t maxTile = state.level == 2
+                          ? static_cast<int64_t>(llvm::PowerOf2Ceil(extent))
+                          : to.block[axis];
     tile *= 2;
-    if (tile > most)
+    if (tile > maxTile)
       return std::nullopt;
     return to;
   }
@@ -154,8 +154,9 @@ std::optional<GensorState> GensorModel::after(const GensorState &state,
     if (tile == 1)
       return std::nullopt;
     tile /= 2;
-    for (unsigned of : {0u, 1u})
-      to.virtualThreads[of] = std::min(to.virtualThreads[of], to.reg[of]);
+    for (unsigned other : {0u, 1u})
+      to.virtualThreads[other] =
+          std::min(to.virtualThreads[other], to.reg[other]);
     return to;
   case GensorAction::Cache:
     --to.level;
@@ -181,12 +182,12 @@ double GensorModel::inverseBenefit(const GensorState &state, unsigned axis,
                                    const std::array<double, 3> &forward) const {
   if (forward[axis] > 0)
     return options.back * forward[axis];
-  double least = 0;
+  double minBenefit = 0;
   for (double benefit : forward)
-    if (benefit > 0 && (least == 0 || benefit < least))
-      least = benefit;
-  if (least > 0)
-    return options.back * least;
+    if (benefit > 0 && (minBenefit == 0 || benefit < minBenefit))
+      minBenefit = benefit;
+  if (minBenefit > 0)
+    return options.back * minBenefit;
   GensorState from = state;
   tileOf(from, axis) /= 2;
   return options.back * std::max(0.0, tileBenefit(from, axis));
@@ -240,7 +241,7 @@ std::vector<GensorEdge> GensorModel::edges(const GensorState &state,
   for (unsigned axis : {0u, 1u})
     add({GensorAction::SetVirtualThreads, axis}, [&] {
       double benefit = virtualThreadBenefit(state, axis);
-      // Strips that spare no conflict are no benefit.
+      // Strips that avoid no conflict have no benefit.
       return benefit > 1 ? benefit : 0.0;
     });
   add({GensorAction::Cache}, [&] { return cacheBenefit(state); });
@@ -263,12 +264,12 @@ GensorState GensorModel::complete(GensorState state) const {
   state.level = 1;
   while (!hasRegisters) {
     std::optional<GensorState> best;
-    double most = 0;
+    double bestBenefit = 0;
     for (unsigned axis : {0u, 1u}) {
       auto to = after(state, {GensorAction::Tile, axis});
-      if (!to || overflows(*to) || tileBenefit(state, axis) <= most)
+      if (!to || overflows(*to) || tileBenefit(state, axis) <= bestBenefit)
         continue;
-      most = tileBenefit(state, axis);
+      bestBenefit = tileBenefit(state, axis);
       best = to;
     }
     if (!best)
@@ -285,13 +286,12 @@ GensorState GensorModel::complete(GensorState state) const {
   return state;
 }
 
-GensorState GensorModel::scaledOut(GensorState state,
-                                   double leastBlocks) const {
-  auto blocks = [&](const GensorState &of) {
-    return facts.batch * static_cast<double>(ceilDiv(facts.m, of.block[0])) *
-           static_cast<double>(ceilDiv(facts.n, of.block[1]));
+GensorState GensorModel::scaledOut(GensorState state, double minBlocks) const {
+  auto blocks = [&](const GensorState &tiled) {
+    return facts.batch * static_cast<double>(ceilDiv(facts.m, tiled.block[0])) *
+           static_cast<double>(ceilDiv(facts.n, tiled.block[1]));
   };
-  while (blocks(state) < leastBlocks) {
+  while (blocks(state) < minBlocks) {
     std::optional<GensorState> best;
     for (unsigned axis : {0u, 1u}) {
       GensorState half = state;
@@ -314,7 +314,8 @@ GensorState GensorModel::scaledOut(GensorState state,
   return state;
 }
 
-/// The edge that is drawn, or the likeliest.
+/// Returns the edge that the policy picks: the likeliest one, or one drawn by
+/// the probabilities.
 static const GensorEdge &choose(const std::vector<GensorEdge> &edges,
                                 GensorPolicy policy, std::mt19937_64 &random) {
   if (policy == GensorPolicy::Greedy)
@@ -338,12 +339,12 @@ static const GensorEdge &choose(const std::vector<GensorEdge> &edges,
 GensorWalk ftuner::walkGensor(const GensorModel &model, uint64_t seed) {
   std::mt19937_64 random(seed);
   GensorWalk walk;
-  std::set<GensorState> known;
+  std::set<GensorState> recorded;
   GensorState state = model.start();
-  auto addResult = [&] {
+  auto recordResult = [&] {
     GensorState result = model.complete(state);
     result.level = 0;
-    if (known.insert(result).second)
+    if (recorded.insert(result).second)
       walk.results.push_back({result, walk.steps.size()});
   };
   for (int t = 0; t < tuning::maxGensorSteps && state.level > 0; ++t) {
@@ -354,9 +355,12 @@ GensorWalk ftuner::walkGensor(const GensorModel &model, uint64_t seed) {
     walk.numBacktracks += edge.action.kind == GensorAction::InverseTile;
     walk.steps.push_back({edge.action, edge.probability, edge.to});
     state = edge.to;
-    if (drawUnit(random) < 1 - std::exp2(-t))
-      addResult();
+    // A state is recorded with probability 1 - T for the temperature T = 2^-t:
+    // never after the first step, nearly always after a few.
+    double temperature = std::exp2(-t);
+    if (drawUnit(random) < 1 - temperature)
+      recordResult();
   }
-  addResult();
+  recordResult();
   return walk;
 }

@@ -3,9 +3,9 @@
 // Source: "Gensor: A Graph-based Construction Tensor Compilation Method for
 // Deep Learning", arXiv 2502.11407. The numbers of formulas are the paper's.
 //
-// A state is what is decided of a schedule: block tile, register tile and
-// virtual threads along m and n, and the memory level at which the walk is.
-// Its actions lead to other states:
+// A state holds the decisions about a schedule so far: block tile, register
+// tile and virtual threads along m and n, and the memory level at which the
+// walk is. Its actions lead to other states:
 //
 //     tile(a)        the tile of the level grows to the next power of two; k
 //                    tiles where they are walked (`walksReduce`)
@@ -13,9 +13,9 @@
 //     cache          the next level, from registers to the end
 //     setVthread(a)  twice as many strips of a thread; at registers alone
 //
-// Each has a benefit, of which odds are made (`GensorModel::edges`), and one
-// action is drawn by them. An annealing temperature T = 2^-t, t the steps so
-// far, ends the walk: cache and setVthread, whose benefits are ratios of
+// Each action has a benefit, from which `GensorModel::edges` computes the odds
+// by which one action is drawn. An annealing temperature T = 2^-t, t the steps
+// so far, ends the walk: cache and setVthread, whose benefits are ratios of
 // times, count 1/T − 1 times.
 //
 //     Q₁ = L·gridN·M·K + R·gridM·N·K + O·M·N     L, R, O bytes of elements
@@ -29,22 +29,21 @@
 //                                                lanes times a vector of four
 //                                                along a, lanes across it
 //
-// with Q₁, F₁ for block tiles and Q₀, F₀ for register tiles. Where the k tile
-// is an axis of the walk, tile(k) doubles it while the walk is at block tiles,
-// bk is the state's, and Q₁ is counted in sectors of 32 bytes: a row of a tile
-// along which an operand is contiguous takes whole ones, so that
+// with Q₁, F₁ for block tiles and Q₀, F₀ for register tiles. If k is an axis of
+// the walk, tile(k) doubles the k tile while the walk is at block tiles, bk is
+// the state's k tile, and Q₁ is counted in sectors of 32 bytes: a row of a tile
+// along which an operand is contiguous takes whole sectors, so that
 //
 //     L·M·K becomes M·⌈K/bk⌉·⌈bk⌉ for lhs rows along k, K·gridM·⌈bm⌉ for lhs
 //     columns, and R·N·K, O·M·N likewise; ⌈x⌉ bytes of the sectors of x
 //     neighbours.
 //
-//  invTile(a) is
-// worth a share ρ of tile(a) in the same state, so that it is never likelier
-// than what it undoes; where tile(a) is impossible or worth nothing, ρ of the
-// least positive tile of the state, or else ρ of formula (1) of the undone
-// edge.
+// invTile(a) has ρ times the benefit of tile(a) in the same state, so that it
+// is never likelier than the action that it undoes. If tile(a) is impossible or
+// has no benefit, it has ρ times the smallest positive benefit of a tile action
+// of the state, or else ρ times formula (1) of the edge that it undoes.
 //
-// docs/gensor.md says what of this is ours, and why.
+// docs/gensor.md says which parts differ from the paper, and why.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_BASELINES_GENSOR_GENSORWALK_H
@@ -62,12 +61,12 @@ namespace ftuner {
 
 /// The facts about a shape, a device and a codegen path that a walk reads.
 struct GensorFacts {
-  /// Extents, and the product of those of batch axes.
+  /// Extents of m, n and k, and the product of the extents of batch axes.
   int64_t m = 1, n = 1, k = 1;
   double batch = 1;
   /// Bytes of an element of lhs, rhs and output.
   double lhsBytes = 4, rhsBytes = 4, outputBytes = 4;
-  /// Elements of a step along the reduce axis, if that is no axis of the walk.
+  /// Elements of a step along the reduce axis, if the walk does not tile it.
   int64_t depth = 8;
   /// True if the reduce axis is an axis of the walk, and if lhs and rhs are
   /// contiguous along it; otherwise lhs is contiguous along m, rhs along n.
@@ -87,7 +86,7 @@ struct GensorFacts {
 enum class GensorPolicy {
   /// The action is drawn by the probabilities.
   Roulette,
-  /// The likeliest.
+  /// The likeliest action is taken.
   Greedy,
 };
 
@@ -103,7 +102,7 @@ struct GensorState {
   int64_t level = 2;
   /// Along m and n.
   Pair block = {1, 1}, reg = {1, 1}, virtualThreads = {1, 1};
-  /// The k tile, or 0 where it is no axis of the walk.
+  /// The k tile, or 0 if k is not an axis of the walk.
   int64_t depth = 0;
 
   bool operator==(const GensorState &other) const {
@@ -133,10 +132,10 @@ struct GensorAction {
 struct GensorEdge {
   GensorAction action;
   GensorState to;
-  /// The benefit as the formulas have it; 0 where it is not positive.
+  /// The benefit by the formulas; 0 if that is not positive.
   double benefit = 0;
   double probability = 0;
-  /// The state that it leads to does not fit in the memory of its level.
+  /// True if the state `to` does not fit in the memory of its level.
   bool overflows = false;
 };
 
@@ -145,43 +144,43 @@ public:
   GensorModel(const GensorFacts &facts, const GensorOptions &options)
       : facts(facts), options(options) {}
 
-  /// Q and F of the level at which a state is; level 1 or 2.
+  /// Return Q and F of a level (1 or 2) of a state.
   double traffic(const GensorState &state, int64_t level) const;
   double footprint(const GensorState &state, int64_t level) const;
   bool overflows(const GensorState &state) const;
-  /// Formula (1) of tile(axis), whether it is possible or not.
+  /// Returns formula (1) of tile(axis), even if that is impossible.
   double tileBenefit(const GensorState &state, unsigned axis) const;
-  /// Formula (2).
+  /// Returns formula (2).
   double cacheBenefit(const GensorState &state) const;
-  /// Formula (3).
+  /// Returns formula (3).
   double virtualThreadBenefit(const GensorState &state, unsigned axis) const;
   static double virtualThreadBenefit(int64_t points, int64_t virtualThreads);
 
   /// Returns the edges from a state (level 1 or 2) at step t. Their
   /// probabilities sum to 1.
   std::vector<GensorEdge> edges(const GensorState &state, int t) const;
-  /// The empty schedule.
+  /// Returns the empty schedule.
   GensorState start() const;
-  /// The state with what is not scheduled yet filled greedily: at level 2
+  /// Returns the state with its undecided parts chosen greedily: at level 2
   /// register tiles by formula (1); then, at every level, virtual threads by
   /// formula (3).
   GensorState complete(GensorState state) const;
-  /// The state with block tiles halved until there are as many blocks as
-  /// asked for, each time along the axis where that adds least traffic; the
-  /// state itself if there are enough, or no more to be had.
-  GensorState scaledOut(GensorState state, double leastBlocks) const;
+  /// Returns the state with block tiles halved until there are at least
+  /// `minBlocks` blocks, each time along the axis where that adds the least
+  /// traffic. Stops earlier if no halving adds blocks.
+  GensorState scaledOut(GensorState state, double minBlocks) const;
 
   const GensorFacts facts;
   const GensorOptions options;
 
 private:
-  /// The state after an action, or nothing where it is impossible; whether it
-  /// overflows does not matter.
+  /// Returns the state after an action, or no value if the action is
+  /// impossible. The state may overflow.
   std::optional<GensorState> after(const GensorState &state,
                                    GensorAction action) const;
   double inverseBenefit(const GensorState &state, unsigned axis,
                         const std::array<double, 3> &forward) const;
-  /// Along which tiles of a level grow.
+  /// Returns the axes along which tiles of a level grow.
   llvm::ArrayRef<unsigned> axesOf(int64_t level) const;
   double depthOf(const GensorState &state) const;
 };
@@ -195,19 +194,20 @@ struct GensorStep {
 
 struct GensorWalk {
   std::vector<GensorStep> steps;
-  /// A state that was taken as a result, completed, each once, and after how
-  /// many steps for the first time.
+  /// A completed state (`GensorModel::complete`) that the walk recorded, with
+  /// the number of steps before it was first recorded. States are distinct.
   struct Result {
     GensorState state;
     size_t numSteps = 0;
   };
   std::vector<Result> results;
-  /// Steps that were invTile, and actions that would have overflowed.
+  /// Number of invTile steps, and of actions that would have overflowed.
   int64_t numBacktracks = 0, numRefused = 0;
 };
 
-/// Algorithm 1: a walk from the empty schedule, of at most 100 steps. Follows
-/// from its arguments alone; several threads may walk at once.
+/// Runs algorithm 1: walks from the empty schedule until the level is 0, for at
+/// most `maxGensorSteps` steps, and records some of the states on the way as
+/// results. Equal arguments give equal walks; several threads may walk at once.
 GensorWalk walkGensor(const GensorModel &model, uint64_t seed);
 
 } // namespace ftuner

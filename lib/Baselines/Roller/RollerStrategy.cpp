@@ -1,14 +1,15 @@
 //===- RollerStrategy.cpp - Roller as a baseline --------------------------===//
 //
-// One program of one aligned uKernel for each shape, the best by Roller's own
-// performance model of those that its tree constructs (RollerTree.h).
+// One program of one aligned uKernel for each shape: among the programs that
+// the tree constructs (RollerTree.h), the best by Roller's own performance
+// model.
 //
-// A score is the predicted time of the shape's best program over that of the
-// program, in (0, 1]: shares of the best compare across shapes, which predicted
-// times do not, and the cost model of the problem would not be Roller. A tile
-// that the tree did not construct for a shape scores less than those it did, by
-// about half, so that the choice of few families does not search where Roller
-// does not look.
+// A score is the predicted time of the shape's best program divided by the
+// program's predicted time, in (0, 1]. Shares of the best can be compared
+// across shapes, which predicted times cannot, and the cost model of the
+// problem would not be Roller. A tile that the tree did not construct for a
+// shape scores about half, so that the choice of few families does not search
+// where Roller does not look.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Baselines/ConstructibleTiles.h"
@@ -37,7 +38,7 @@ public:
   bool ranksByScore() const override { return false; }
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape,
-              const RankedShape &near) const override;
+              const RankedShape &neighbour) const override;
   void describe(const RankedShape &ranked, ShapeReport &report) override;
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
@@ -63,7 +64,7 @@ private:
     };
     std::vector<Tile> tiles;
     double bestSeconds = 0;
-    double leastScore = 1;
+    double minScore = 1;
     RollerCounts counts;
   };
   static const Constructed &constructedFor(const RankedShape &ranked) {
@@ -123,7 +124,7 @@ llvm::Expected<RankedShape> RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   for (auto [seconds, family] : timed)
     ranked.programs.push_back({family, constructed->bestSeconds / seconds});
   ranked.numRated = timed.size();
-  constructed->leastScore = ranked.programs.back().score;
+  constructed->minScore = ranked.programs.back().score;
   ranked.notes = std::move(constructed);
   return ranked;
 }
@@ -131,8 +132,8 @@ llvm::Expected<RankedShape> RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 double RollerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
                           llvm::ArrayRef<int64_t> shape,
-                          const RankedShape &near) const {
-  const Constructed &constructed = constructedFor(near);
+                          const RankedShape &neighbour) const {
+  const Constructed &constructed = constructedFor(neighbour);
   UKernel ukernel = family.ukernel(0);
   double score =
       constructed.bestSeconds /
@@ -143,7 +144,7 @@ double RollerRanker::rate(const KernelFamily &family,
               &family.path(),
               RollerTree::tilesOf(family.contractionAxes(), ukernel)}))
     return score;
-  return constructed.leastScore * score / (1 + score);
+  return constructed.minScore * score / (1 + score);
 }
 
 void RollerRanker::report(llvm::ArrayRef<RankedShape> samples,

@@ -23,7 +23,7 @@ static constexpr int64_t schedulerThreads = schedulersPerSm * threadsPerWarp;
 RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
                          llvm::ArrayRef<int64_t> shape)
     : problem(problem),
-      axes(ContractionAxes::of(problem.workload.reduceAxes())),
+      axes(ContractionAxes::forReduceAxes(problem.workload.reduceAxes())),
       shape(shape.begin(), shape.end()),
       peak(path.peakFlops(problem.workload, problem.device)),
       flopsPerPoint(flopsOf(problem.workload.reduction()->operations)) {
@@ -136,14 +136,15 @@ double RollerModel::blockReuse(std::array<int64_t, 2> from,
 
 llvm::Expected<CandidateSet>
 ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
-  ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
+  ContractionAxes axes =
+      ContractionAxes::forReduceAxes(problem.workload.reduceAxes());
   return enumerateConstructibleTiles(
       problem, RegisterTiles::Powers, [&](const Candidate &candidate) {
         const UKernel &ukernel = candidate.ukernel;
         int64_t rm = ukernel.registerTile[axes.m];
         int64_t rn = ukernel.registerTile[axes.n];
         int64_t threads = candidate.resources.threads;
-        // Of a worker's threads together.
+        // The sum over a worker's threads.
         int64_t registers = rm * rn + rm + rn;
         return threads <= tuning::maxBlockThreads &&
                registers * ukernel.workers <=
@@ -156,10 +157,10 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
 RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,
                        const CodegenModel &path)
     : problem(problem),
-      axes(ContractionAxes::of(problem.workload.reduceAxes())), set(set),
-      path(path),
-      leastRowBytes(
-          path.createSpace(problem.workload, problem.device)->leastRowBytes) {
+      axes(ContractionAxes::forReduceAxes(problem.workload.reduceAxes())),
+      set(set), path(path),
+      minRowBytes(
+          path.createSpace(problem.workload, problem.device)->minRowBytes) {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     if (&candidate.family.path() != &path)
       continue;
@@ -339,7 +340,7 @@ bool RollerBuilder::fits(const Tile &block) const {
   return workers * tree.threadsPerWorker <=
              std::min(tuning::maxBlockThreads, device.maxThreadsPerBlock) &&
          2 * registers * workers <= device.registersPerBlock &&
-         tree.leastRowBytes * (block[0] + block[1]) <=
+         tree.minRowBytes * (block[0] + block[1]) <=
              device.sharedMemoryPerBlockBytes;
 }
 
@@ -423,7 +424,7 @@ unsigned RollerTree::scaleOut(unsigned candidate, const RollerModel &model,
     if (numBlocks >= problem.device.smCount)
       return candidate;
     const unsigned *best = nullptr;
-    double leastReuse = std::numeric_limits<double>::infinity();
+    double minReuse = std::numeric_limits<double>::infinity();
     for (unsigned axis = 0; axis < 2; ++axis) {
       const unsigned *half = halve(u, axis, isAllowed);
       if (!half)
@@ -433,10 +434,10 @@ unsigned RollerTree::scaleOut(unsigned candidate, const RollerModel &model,
       double reuse = model.blockReuse(halfBlock, block);
       // Halving that adds no blocks is of no use.
       if (model.blocks(halfBlock[0], halfBlock[1]) == numBlocks ||
-          reuse >= leastReuse)
+          reuse >= minReuse)
         continue;
       best = half;
-      leastReuse = reuse;
+      minReuse = reuse;
     }
     if (!best)
       return candidate;

@@ -42,10 +42,11 @@
 // Ours: tiles are those candidates of HardwareAlign (Candidates.h) that are
 // aligned as above, so programs compare with those of other strategies; steps
 // along the reduce axis follow the rule there, since reuse is blind to them;
-// each codegen path has a tree, and register tiles are those of its workers
-// (threads on CUDA cores); the peaks are the described ones where the artifact
-// measures micro-benchmarks; and where no tile passes, first the 128 threads
-// that a block must have for the schedulers of an SM, then ε are given up.
+// each codegen path has a tree, and a register tile belongs to one of its
+// workers (threads on CUDA cores); the peaks come from the device description,
+// while the artifact measures them by micro-benchmarks; and if no tile passes,
+// first the 128 threads that a block must have for the schedulers of an SM are
+// given up, then ε.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_BASELINES_ROLLER_ROLLERTREE_H
@@ -103,8 +104,8 @@ struct RollerCounts {
   bool relaxedWarps = false, relaxedPadding = false;
 };
 
-/// Candidates of a product that are aligned in Roller's sense; an error if
-/// there are none.
+/// Returns the candidates of a product that are aligned in Roller's sense, or
+/// an error if no candidate is.
 llvm::Expected<CandidateSet>
 enumerateAlignedTiles(const SearchProblem &problem);
 
@@ -153,9 +154,9 @@ private:
   ContractionAxes axes;
   const CandidateSet &set;
   const CodegenModel &path;
-  /// Bytes of shared memory for each row of a block tile, at least.
-  int64_t leastRowBytes = 0;
-  /// Threads of a worker: 1, or those of a warp.
+  /// Minimum bytes of shared memory for each row of a block tile.
+  int64_t minRowBytes = 0;
+  /// Threads of a worker: 1, or 32 if workers are warps.
   int64_t threadsPerWorker = 1;
   /// By register and block tile.
   std::map<Tiles, std::vector<unsigned>> variants;

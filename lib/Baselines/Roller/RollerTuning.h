@@ -1,4 +1,4 @@
-//===- RollerTuning.h - What Roller does by number --------------*- C++ -*-===//
+//===- RollerTuning.h - Numbers that tune Roller ----------------*- C++ -*-===//
 #ifndef FTUNER_LIB_BASELINES_ROLLER_ROLLERTUNING_H
 #define FTUNER_LIB_BASELINES_ROLLER_ROLLERTUNING_H
 

@@ -36,7 +36,7 @@ MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
   reduceGranule = kMmaFragmentBytes / elementBytes;
   workerGranule = 1;
   maxWorkers = kMaxWarps;
-  leastRowBytes = elementBytes * reduceGranule * 2;
+  minRowBytes = elementBytes * reduceGranule * 2;
   mostPoints = pointsHeld(workload, kAccumulatorRegisters);
   takeBatchElements(kMostBatchElements);
 }

@@ -52,7 +52,7 @@ SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
       contiguousAxes.push_back(*axis);
   }
   orderSteps();
-  leastRowBytes = kSharedElementBytes * reduceGranule * leastStep.stages;
+  minRowBytes = kSharedElementBytes * reduceGranule * leastStep.stages;
 }
 
 void SimtSpace::orderSteps() {

@@ -35,7 +35,7 @@ WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
   reduceGranule = kWgmmaStepBytes / elementBytes;
   workerGranule = 1;
   maxWorkers = kWgmmaMaxWarpgroups;
-  leastRowBytes = 2 * kWgmmaStepBytes;
+  minRowBytes = 2 * kWgmmaStepBytes;
   mostPoints = pointsHeld(workload, kWgmmaAccumulatorRegisters);
 }
 

@@ -33,8 +33,8 @@ static constexpr double cyclesOfRow = 1.3, cyclesOfRowOutside = 5;
 namespace {
 /// A key that tells the work of one family's blocks from another's: the tile of
 /// its last part, the height of the first (0 for one part) and its axis, and
-/// the schedule; slices run the same code, but for paths that share them out
-/// themselves: whether there are any.
+/// the schedule. Slices run the same code, except on paths that share them out
+/// themselves: for these, the key tells whether there are slices.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
   /// Hash of the numbers and the path: tells nearly all keys apart at once.
@@ -151,7 +151,7 @@ private:
   /// LatencyGrid::boxCycles of a launch.
   double boxCycles(const Launch &launch, llvm::ArrayRef<int64_t> shape,
                    const Program &program) const;
-  /// Returns a part's block with registers of its own, and without shared
+  /// Returns a part's block with the part's registers, and without shared
   /// memory, which belongs to the family.
   const LatencyKernel &block(const KernelFamily &family, unsigned part);
   const ShapeFacts &facts(llvm::ArrayRef<int64_t> shape);
@@ -364,7 +364,7 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
     return sectorBytes;
   // Rows of a packed operand lie one behind the other.
   if (operand->isPacked) {
-    auto [m, n, k] = ContractionAxes::of(workload.reduceAxes());
+    auto [m, n, k] = ContractionAxes::forReduceAxes(workload.reduceAxes());
     return static_cast<double>(operand->elementBytes * tile[n] * tile[k]);
   }
   std::optional<unsigned> axis = operand->contiguousAxis();

@@ -118,8 +118,8 @@ Waves countWaves(const LatencyDevice &device, const Part *parts,
 /// Returns the cycles of a round that is not full, after `before` others:
 /// `restCycles` if its blocks were dealt evenly, `roundCycles` if it were full.
 ///
-/// Blocks of the first round are dealt evenly. Those of the last go to the
-/// slots that become free first: where blocks began together they end together,
+/// Blocks of the first round are dealt evenly. Blocks of the last round go to
+/// the slots that become free first: blocks that began together end together,
 /// so some SMs get as many as they hold, and others none. The more rounds there
 /// were, the more blocks have drifted apart. How much of that a card shows is
 /// the constant `last_round`, from 0 (an even deal, as on an A100) to 1 (one

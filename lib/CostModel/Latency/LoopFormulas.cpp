@@ -17,7 +17,7 @@ static double overlap(const LatencyLoop &block,
 }
 
 /// Warps whose issue time a scheduler wastes: its warps wait for their
-/// fragments, and few do not fill each other's gaps. Of main loops on an H200,
+/// fragments, and few do not fill each other's gaps. In main loops on an H200,
 /// a scheduler with one warp issued in 66 % of its cycles, with two in 83 %
 /// (benchmarks/results/h200-2026-11-26, unrolling.md).
 static double wastedWarps(const LatencyLoop &block,
@@ -87,7 +87,7 @@ LatencyLoopTable ftuner::tabulate(const LatencyDevice &device,
 }
 
 /// Cycles of a block's start, of its wait for others of its cluster, of its
-/// epilogue and of its stores. Those of kernels of the CUDA cores are part of
+/// epilogue and of its stores. Kernels of the CUDA cores have these cycles in
 /// `blockStart`.
 static double blockStart(const LatencyDevice &device, const LoopPart &part,
                          const LatencyConstants &constants) {

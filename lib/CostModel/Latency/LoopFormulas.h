@@ -41,7 +41,7 @@ public:
     return parts[numParts - 1].table->block;
   }
   /// Adds the cycles of the SMs to the terms that they go to. Returns their
-  /// sum, without that of the tail.
+  /// sum, without the tail.
   double addTerms(LatencyPrediction &terms, const Times &times) const;
 
 private:

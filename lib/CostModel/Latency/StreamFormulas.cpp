@@ -62,7 +62,7 @@ static double executedSteps(const StreamPart &part) {
   return holdsRows(part) ? part.table->block.heldSteps : part.steps;
 }
 
-/// Warp instructions of a block: those of the f32 lanes, and all.
+/// Returns the warp instructions of a block: of the f32 lanes, and of all.
 static std::pair<double, double> streamInstructions(const StreamPart &part) {
   const LatencyStream &block = part.table->block;
   double steps = executedSteps(part), fma = steps * block.fma;
@@ -102,9 +102,9 @@ static double rowBytes(const LatencyStream &block) {
   return block.l2Bytes - block.commonBytes;
 }
 
-/// Bytes of a block that come from L2, without those of later passes. What all
-/// rows share the first block of an SM loads for the others, as far as L1 holds
-/// it beside the rows of `resident` blocks.
+/// Returns the bytes of a block that come from L2, without later passes. The
+/// first block of an SM loads the data that all rows share for the other
+/// blocks, as far as L1 holds it beside the rows of `resident` blocks.
 static double l2BytesOnce(const LatencyDevice &device, const StreamPart &part,
                           double filled, double resident, double blocks) {
   const LatencyStream &block = part.table->block;
@@ -121,8 +121,9 @@ static double l2BytesOnce(const LatencyDevice &device, const StreamPart &part,
   return steps * (rowBytes(block) + block.storedBytes) + shared;
 }
 
-/// `missFirst` and `missAgain`: the shares of first and of later loads that L2
-/// does not hold; `blocks`: those of the launch.
+/// Returns the terms of a part. `missFirst` and `missAgain` are the shares of
+/// first and of later loads that L2 does not hold; `blocks` is the number of
+/// blocks of the launch.
 static StreamTerms streamTerms(const LatencyDevice &device,
                                const StreamPart &part, const LatencyGrid &grid,
                                const LatencyConstants &constants,
@@ -133,7 +134,7 @@ static StreamTerms streamTerms(const LatencyDevice &device,
   // Two instructions of one warp are hardly ever issued together.
   double slots = std::min(device.issueSlots, device.warpSchedulers);
   auto [fma, instructions] = streamInstructions(part);
-  // Each scheduler has f32 lanes of its own.
+  // Each scheduler has its own f32 lanes.
   terms.issue =
       resident *
       std::max(std::max(instructions / slots, fma * 32 / device.fp32Lanes) *
@@ -260,7 +261,7 @@ Times StreamLaunch::times() const {
   times.unlimited =
       times.bare + norm(times.overlap, std::array<double, 2>{
                                            times.sm - times.bare, times.dram});
-  // `streamDramShare` is that of kernels whose SMs take their part of the time.
+  // `streamDramShare` is the share in kernels whose SMs take part of the time.
   times.unlimited = std::max(
       times.unlimited, stream.dramBytes / (peak * constants.streamBestShare));
   return times;

@@ -17,8 +17,8 @@ struct StreamPart {
   double steps = 1;
 };
 
-/// A launch of an elementwise kernel or of a reduction of rows. Of two parts
-/// the last one sets the pace.
+/// A launch of an elementwise kernel or of a reduction of rows. If there are
+/// two parts, the last one sets the pace.
 class StreamLaunch {
 public:
   StreamLaunch(const LatencyDevice &device, const LatencyPart *all,
@@ -31,7 +31,7 @@ public:
   bool isTensor() const { return false; }
   const LatencyBlock &tallBlock() const { return last().table->block; }
   /// Adds the cycles of the SMs to the terms that they go to. Returns their
-  /// sum, without that of the tail.
+  /// sum, without the tail.
   double addTerms(LatencyPrediction &terms, const Times &times) const;
 
 private:

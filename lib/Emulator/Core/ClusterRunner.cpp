@@ -107,8 +107,9 @@ bool ClusterRunner::makeProgress() {
       return block->transfers.landOne(isWaitedFor);
     });
   };
-  return anyBlock(
-             [](BlockRunner &block) { return block.collectives.complete(); }) ||
+  return anyBlock([](BlockRunner &block) {
+           return block.collectives.completeWaiting();
+         }) ||
          anyBlock(
              [](BlockRunner &block) { return block.products.complete(); }) ||
          anyBlock([](BlockRunner &block) { return block.barriers.open(); }) ||

@@ -115,7 +115,7 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
   makeRelative(scores);
   ScoreMatrix priced = pricedLosses(scores, lossBounds);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
-  // Without any family, the loss of a shape is that of the worst family.
+  // Without any family, a shape loses as much as with the worst family.
   std::vector<double> current(numShapes);
   double totalWeight = 0;
   for (size_t shape = 0; shape < numShapes; ++shape) {

@@ -47,7 +47,8 @@ private:
   Shape generalShape() const;
   /// Returns the unaligned general family.
   llvm::Expected<KernelFamily> chooseUnalignedGeneral() const;
-  /// Returns whether the sizes allow the widest vectors that any sizes allow.
+  /// Returns whether operands of the shape are aligned for the widest accesses
+  /// of the candidates.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
   /// Returns the families of the best programs of samples that break the
   /// alignment, without alignment requirements.
@@ -81,10 +82,10 @@ private:
 /// Drops programs that are not worth proposing.
 static void keepProposals(std::vector<RankedFamily> &programs) {
   double best = programs.front().score;
-  double least = best - tuning::proposedLoss * std::abs(best);
+  double minScore = best - tuning::proposedLoss * std::abs(best);
   size_t count = std::min(programs.size(), tuning::minProposals);
   while (count < std::min(programs.size(), tuning::maxProposals) &&
-         programs[count].score >= least)
+         programs[count].score >= minScore)
     ++count;
   programs.resize(count);
 }
@@ -115,7 +116,8 @@ Shape RangePlanner::generalShape() const {
 
 llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
   // Shapes that always take this family, since their sizes break the alignment.
-  // If there are none, all shapes, since their operands may break it.
+  // If no sample breaks the alignment, all samples count, since the addresses
+  // of their operands may break it.
   std::vector<size_t> served;
   for (auto [index, shape] : llvm::enumerate(samples.shapes))
     if (!isAligned(shape))
@@ -253,7 +255,8 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
   for (const RankedShape *column : columns)
     areAligned.push_back(isAligned(column->shape));
   ScoreMatrix scores(proposed.size(), columns.size());
-  // Rows are visited from the last one, that of the unaligned general family.
+  // Rows are visited from the last one, which is the unaligned general
+  // family's.
   for (size_t row = proposed.size(); row-- > 0;) {
     const KernelFamily &family = proposed[row];
     KernelResources needs = family.path().resources(workload, family);
@@ -266,7 +269,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     }
   }
 
-  // One of the kernels is that of the unaligned general family.
+  // One of the kernels is the unaligned general family's.
   chooseFamilies(scores, weights, problem.options.maxKernels - 1,
                  problem.options.minGain, lossBounds(columns.size()), chosen);
   auto bestRow = [&](size_t column) {
@@ -389,8 +392,8 @@ void RangePlanner::predictSamples() {
     for (auto [index, program] :
          llvm::enumerate(distinctPrograms(ranker.table, sample))) {
       const KernelFamily &candidate = family(program.family);
-      // A slow model only predicts programs that it saw already, and those that
-      // explanations show.
+      // A slow model only predicts programs that it saw already, and programs
+      // that explanations show.
       if (sample.reordered && index >= numShown &&
           !sample.reordered->isKnown(
               {&candidate, partitionShape(candidate, shape)}))

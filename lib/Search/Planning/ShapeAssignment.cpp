@@ -1,4 +1,4 @@
-//===- ShapeAssignment.cpp - Which family serves which shape --------------===//
+//===- ShapeAssignment.cpp - Shapes of each family ------------------------===//
 #include "ShapeAssignment.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Problem/SearchTuning.h"
@@ -91,27 +91,27 @@ static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
 
 /// Returns the axis along which the second box begins where the first one ends;
 /// no value if they differ along further axes except the main one.
-static std::optional<unsigned> axisBehind(llvm::ArrayRef<SizeRange> box,
-                                          llvm::ArrayRef<SizeRange> next,
-                                          unsigned mainAxis) {
-  std::optional<unsigned> behind;
+static std::optional<unsigned> adjoiningAxis(llvm::ArrayRef<SizeRange> box,
+                                             llvm::ArrayRef<SizeRange> next,
+                                             unsigned mainAxis) {
+  std::optional<unsigned> adjoining;
   for (unsigned axis = 0; axis < box.size(); ++axis) {
     if (axis == mainAxis ||
         (box[axis].min == next[axis].min && box[axis].max == next[axis].max))
       continue;
-    if (behind || !box[axis].max || *box[axis].max + 1 != next[axis].min)
+    if (adjoining || !box[axis].max || *box[axis].max + 1 != next[axis].min)
       return std::nullopt;
-    behind = axis;
+    adjoining = axis;
   }
-  return behind;
+  return adjoining;
 }
 
 bool ShapeAssignment::extend(std::vector<DispatchEntry> &entries,
                              llvm::ArrayRef<unsigned> candidates, size_t cell,
                              llvm::ArrayRef<SizeSample> sizes) const {
-  std::optional<unsigned> behind =
-      axisBehind(entries.front().box, cells[cell].box, mainAxis);
-  if (!behind)
+  std::optional<unsigned> adjoining =
+      adjoiningAxis(entries.front().box, cells[cell].box, mainAxis);
+  if (!adjoining)
     return false;
   auto suits = [&](const SizeSample &sample) {
     const DispatchEntry &entry =
@@ -125,7 +125,7 @@ bool ShapeAssignment::extend(std::vector<DispatchEntry> &entries,
   if (!llvm::all_of(sizes, suits))
     return false;
   for (DispatchEntry &entry : entries)
-    entry.box[*behind].max = cells[cell].box[*behind].max;
+    entry.box[*adjoining].max = cells[cell].box[*adjoining].max;
   return true;
 }
 
@@ -206,10 +206,10 @@ ShapeAssignment::assign(llvm::ArrayRef<unsigned> candidates,
     if (byCell.empty() || !extend(byCell.back(), candidates, cell, own))
       byCell.push_back(assignCell(candidates, cell, own));
   }
-  bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
+  bool mainAxisDecides = llvm::all_of(byCell, [&](const auto &entries) {
     return agreeAlong(mainAxis, entries, byCell.front());
   });
-  if (decidesAlone) {
+  if (mainAxisDecides) {
     // The alignment of a shape depends on one size.
     byCell.resize(1);
     for (DispatchEntry &entry : byCell.front())

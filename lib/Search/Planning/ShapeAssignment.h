@@ -1,4 +1,4 @@
-//===- ShapeAssignment.h - Which family serves which shape ------*- C++ -*-===//
+//===- ShapeAssignment.h - Shapes of each family ----------------*- C++ -*-===//
 //
 // Sends every shape of a range to one of the families that a plan has chosen. A
 // sampled size of the main axis goes to the family with the best rating; sizes
@@ -33,7 +33,8 @@ public:
   void dropIdleParts();
 
 private:
-  /// Returns whether the sizes allow the widest vectors that any sizes allow.
+  /// Returns whether operands of the shape are aligned for the widest accesses
+  /// of the candidates.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
   /// Adds the sizes from which a family of the plan has one more block along
   /// the main axis: another family may be better from there on.
@@ -70,7 +71,7 @@ private:
   Plan &plan;
   /// Resources of the plan's families.
   std::vector<KernelResources> familyResources;
-  /// True if every size has an entry of its own.
+  /// True if every size has a separate entry.
   bool isExhaustive = false;
 };
 

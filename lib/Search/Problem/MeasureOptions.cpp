@@ -1,4 +1,4 @@
-//===- MeasureOptions.cpp - What a search measures, and by whom -----------===//
+//===- MeasureOptions.cpp - Options of measurements -----------------------===//
 #include "FTuner/Search/Problem/MeasureOptions.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,20 +17,20 @@ ftuner::splitMeasurerName(llvm::StringRef name) {
 
 /// Checks the name of a measurer. Files are checked where they are used.
 static llvm::Error checkMeasurerName(llvm::StringRef name) {
-  auto [kind, what] = splitMeasurerName(name);
+  auto [kind, argument] = splitMeasurerName(name);
   bool hasMore = name.contains(':');
   if (!hasMore &&
       (kind.empty() ||
        llvm::is_contained({"gpu", "ptxas", "cost-model", "log"}, kind)))
     return llvm::Error::success();
-  if ((kind == "recorded" || kind == "command") && !what.trim().empty())
+  if ((kind == "recorded" || kind == "command") && !argument.trim().empty())
     return llvm::Error::success();
   if (kind == "model" && hasMore) {
-    const CostModel *model = findCostModel(what);
+    const CostModel *model = findCostModel(argument);
     if (model && model->predictsTime())
       return llvm::Error::success();
     return llvm::createStringError(
-        "expected a cost model that predicts time, but got '" + what + "'");
+        "expected a cost model that predicts time, but got '" + argument + "'");
   }
   return llvm::createStringError(
       "expected 'gpu', 'recorded:FILE', 'command:CMD' or 'model:NAME', but "

@@ -1,4 +1,4 @@
-//===- SearchContext.cpp - What a search has beside its problem -----------===//
+//===- SearchContext.cpp - Context of a search ----------------------------===//
 #include "FTuner/Search/Problem/SearchContext.h"
 
 using namespace ftuner;

@@ -3,9 +3,10 @@
 
 using namespace ftuner;
 
-/// Families that a plan may have at most: kernels that nobody can read or ship.
+/// Maximum number of families in a plan: more kernels could not be shipped.
 static constexpr int64_t maxFamilies = 1024;
-/// Programs and candidates of one shape: beyond what any workload has.
+/// Maximum number of programs and candidates of one shape: no workload has
+/// more.
 static constexpr int64_t maxPrograms = 1 << 20;
 /// Blocks that an SM of any device could hold.
 static constexpr int64_t maxBlocksOfSm = 1024;

@@ -128,7 +128,7 @@ public:
   Verifier(const SearchProblem &problem, const Plan &plan)
       : problem(problem), workload(problem.workload), plan(plan) {}
 
-  /// Checks the rules for every plan, whoever wrote it.
+  /// Checks the rules for every plan, from whatever source.
   llvm::Error checkLegality() const;
   /// Checks the further rules for the answer of a search.
   llvm::Error checkAnswer() const;

@@ -179,7 +179,7 @@ static bool hasBatchTile(const TileRules &rules, const BlockTile &tile) {
 }
 
 void Enumerator::run() {
-  bool isByRulesAlone = problem.options.tileRule == TileRule::Divisors;
+  bool isOnlyByRules = problem.options.tileRule == TileRule::Divisors;
   auto byRules = [&](const UKernel &ukernel) {
     return rules && rules->allows(ukernel);
   };
@@ -192,8 +192,8 @@ void Enumerator::run() {
             hasBatchTile(*rules, ukernel.blockTile))
           return;
         bool isByRules =
-            (isByRulesAlone || kind != BlockKind::Odd) && byRules(ukernel);
-        if (!isByRules && (isByRulesAlone || kind != BlockKind::Suited))
+            (isOnlyByRules || kind != BlockKind::Odd) && byRules(ukernel);
+        if (!isByRules && (isOnlyByRules || kind != BlockKind::Suited))
           return;
         block = offered;
         block.combineAxis = combineAxis;
@@ -206,7 +206,7 @@ void Enumerator::run() {
 
 std::string Enumerator::nearestRefusal(int64_t alignment) const {
   std::string refusal;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t minLacking = std::numeric_limits<int64_t>::max();
   space->forEachBlock(
       alignment, [&](const KernelFamily &offered, const UKernel &, BlockKind) {
         KernelFamily block = offered;
@@ -222,12 +222,29 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
           error = checkSpillFree(problem, block);
         }
         std::string reason = llvm::toString(std::move(error));
-        if (reason.empty() || lacking >= least)
+        if (reason.empty() || lacking >= minLacking)
           return;
-        least = lacking;
+        minLacking = lacking;
         refusal = block.str() + ": " + reason;
       });
   return refusal;
+}
+
+/// Returns the error for an empty set, with the nearest refusal of each path.
+static llvm::Error
+makeNoCandidatesError(const SearchProblem &problem,
+                      llvm::ArrayRef<const CodegenModel *> paths,
+                      CandidateSet &set) {
+  std::string refusals;
+  for (const CodegenModel *path : paths)
+    if (std::string refusal =
+            Enumerator(problem, *path, set).nearestRefusal(set.alignment);
+        !refusal.empty())
+      refusals += "; the nearest: " + refusal;
+  return makeError("found no feasible uKernel for workload '" +
+                   problem.workload.name + "' on device '" +
+                   problem.device.name + "' with operands aligned to " +
+                   Twine(set.alignment) + " bytes" + refusals);
 }
 
 llvm::Expected<CandidateSet>
@@ -237,22 +254,12 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   if (!paths)
     return paths.takeError();
   CandidateSet set;
-  set.alignment = alignment;
+  set.alignment = alignment; // The enumerators offer tiles for it.
   for (const CodegenModel *path : *paths)
     Enumerator(problem, *path, set).run();
-  if (set.candidates.empty()) {
-    std::string refusals;
-    for (const CodegenModel *path : *paths)
-      if (std::string refusal =
-              Enumerator(problem, *path, set).nearestRefusal(alignment);
-          !refusal.empty())
-        refusals += "; the nearest: " + refusal;
-    return makeError("found no feasible uKernel for workload '" +
-                     problem.workload.name + "' on device '" +
-                     problem.device.name + "' with operands aligned to " +
-                     Twine(alignment) + " bytes" + refusals);
-  }
-  set.alignment = 1;
+  if (set.candidates.empty())
+    return makeNoCandidatesError(problem, *paths, set);
+  set.alignment = 1; // From here on the alignment that the candidates need.
   for (const Candidate &candidate : set.candidates)
     set.alignment = std::max(set.alignment, candidate.family.alignment());
   return set;

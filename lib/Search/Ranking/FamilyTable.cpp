@@ -124,9 +124,9 @@ int64_t FamilyTable::granuleAlong(unsigned axis, unsigned candidate) const {
   const KernelFamily &family = set.candidates[candidate].family;
   if (axis == family.combineAxis)
     return granules[candidate];
-  KernelFamily along = family;
-  along.combineAxis = axis;
-  return family.path().heightGranule(along);
+  KernelFamily recombined = family;
+  recombined.combineAxis = axis;
+  return family.path().heightGranule(recombined);
 }
 
 int64_t FamilyTable::rowsAlong(unsigned axis, unsigned candidate) const {

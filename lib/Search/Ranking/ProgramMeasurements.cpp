@@ -53,7 +53,7 @@ std::string ftuner::programKey(const Workload &workload,
 }
 
 //===----------------------------------------------------------------------===//
-// What is measured
+// Choice of measured programs
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<std::unique_ptr<ProgramMeasurements>>
@@ -101,7 +101,7 @@ double ProgramMeasurements::confidence(const FamilyTable &table,
                                      {&family, partitionShape(family, shape)});
   };
   double first = scoreOf(distinct[0]), second = scoreOf(distinct[1]);
-  // The strategy may have an order of its own.
+  // The strategy may not order programs by score.
   return problem.evaluator()
       .confidence(std::max(first, second), std::min(first, second))
       .value_or(ChoiceConfidence())
@@ -153,17 +153,17 @@ static void findUnit(ShapeMeasurements &measured, double bestScore) {
   measured.unit = *middle;
 }
 
-/// Returns the microseconds of a program: the measured ones, or those of its
-/// score.
+/// Returns the microseconds of a program: as measured, or else predicted from
+/// its score.
 static double timeOn(const ShapeMeasurements &measured, llvm::StringRef key,
                      double score) {
   double predicted = measured.unit * relativeTime(score, measured.bestScore);
-  double least = measured.bestMicroseconds * (1 + unmeasuredShare);
+  double minimum = measured.bestMicroseconds * (1 + unmeasuredShare);
   auto entry = measured.programs.find(key);
   if (entry == measured.programs.end())
-    return std::max(predicted, least);
+    return std::max(predicted, minimum);
   if (!entry->second.microseconds)
-    return failedShare * std::max(predicted, least);
+    return failedShare * std::max(predicted, minimum);
   return *entry->second.microseconds;
 }
 
@@ -269,16 +269,17 @@ void ProgramMeasurements::rankAgain(const FamilyTable &table,
 
 double ProgramMeasurements::rate(const KernelFamily &family,
                                  llvm::ArrayRef<int64_t> shape,
-                                 const RankedShape &near, double score,
-                                 double scoreNear) const {
-  const ShapeMeasurements &measured = *near.measured;
-  double time = timeOn(
-      measured, programKey(problem.workload, family, near.shape), scoreNear);
+                                 const RankedShape &neighbour, double score,
+                                 double neighbourScore) const {
+  const ShapeMeasurements &measured = *neighbour.measured;
+  double time =
+      timeOn(measured, programKey(problem.workload, family, neighbour.shape),
+             neighbourScore);
   double best = measured.bestScore;
   double change =
-      shape == llvm::ArrayRef<int64_t>(near.shape)
+      shape == llvm::ArrayRef<int64_t>(neighbour.shape)
           ? 1
-          : relativeTime(score, best) / relativeTime(scoreNear, best);
+          : relativeTime(score, best) / relativeTime(neighbourScore, best);
   return scoreOfRelativeTime(time / measured.unit * change, best);
 }
 

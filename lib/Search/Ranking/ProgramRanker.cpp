@@ -37,26 +37,28 @@ ProgramRanker::rankMeasured(llvm::ArrayRef<int64_t> shape) {
 double ProgramRanker::rateMeasured(const KernelFamily &family,
                                    const KernelResources &resources,
                                    llvm::ArrayRef<int64_t> shape,
-                                   const RankedShape &near) const {
+                                   const RankedShape &neighbour) const {
   auto rateFor = [&](llvm::ArrayRef<int64_t> rated) {
-    double score = rate(family, resources, rated, near);
-    if (!near.reordered)
+    double score = rate(family, resources, rated, neighbour);
+    if (!neighbour.reordered)
       return score;
     // For another shape, the prefilter predicts the change.
-    double byPrefilter = rated == llvm::ArrayRef<int64_t>(near.shape)
-                             ? score
-                             : rate(family, resources, near.shape, near);
-    return near.reordered->score({&family, partitionShape(family, near.shape)},
-                                 byPrefilter) *
+    double byPrefilter =
+        rated == llvm::ArrayRef<int64_t>(neighbour.shape)
+            ? score
+            : rate(family, resources, neighbour.shape, neighbour);
+    return neighbour.reordered->score(
+               {&family, partitionShape(family, neighbour.shape)},
+               byPrefilter) *
            (score / byPrefilter);
   };
   double score = rateFor(shape);
-  if (!near.measured)
+  if (!neighbour.measured)
     return score;
-  double scoreNear = shape == llvm::ArrayRef<int64_t>(near.shape)
-                         ? score
-                         : rateFor(near.shape);
-  return measuring->rate(family, shape, near, score, scoreNear);
+  double neighbourScore = shape == llvm::ArrayRef<int64_t>(neighbour.shape)
+                              ? score
+                              : rateFor(neighbour.shape);
+  return measuring->rate(family, shape, neighbour, score, neighbourScore);
 }
 
 RangeSamples::RangeSamples(const Workload &workload) {

@@ -96,8 +96,8 @@ private:
 bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
                                  const Shape &shape) const {
   double microseconds = -score - constants.launch;
-  double least = best.path().sharesOutSlices() ? kMinRowsTime : kMinTime;
-  return microseconds > least * constants.secondKernel;
+  double minTime = best.path().sharesOutSlices() ? kMinRowsTime : kMinTime;
+  return microseconds > minTime * constants.secondKernel;
 }
 
 void SplitFinder::visit(const Shape &shape) {
@@ -153,7 +153,7 @@ void SplitFinder::addSplit(const Shape &shape, double best,
           blocks * split > tuning::maxSliceWaves * problem.device.smCount)
         break;
       family.reduceSplit = split;
-      // Slices of rows have rules of their own.
+      // Slices of rows must follow further rules.
       if (ofRows && !isFeasible(problem, family))
         continue;
       double score = problem.score(family, shape);

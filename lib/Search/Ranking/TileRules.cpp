@@ -121,7 +121,7 @@ static int64_t elementBytes(const Workload &workload, OperandRole role) {
 
 TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
                      const ScheduleSpace &space)
-    : axes(ContractionAxes::of(workload.reduceAxes())),
+    : axes(ContractionAxes::forReduceAxes(workload.reduceAxes())),
       factors{{workload.axes[axes.m].range,
                device.sharedMemoryPerBlockBytes /
                    (space.reduceGranule *

@@ -38,16 +38,16 @@ makeRecorded(llvm::StringRef path, const DeviceSpec &device) {
 llvm::Expected<std::unique_ptr<Measurer>>
 ftuner::makeMeasurer(const SearchSetup &setup, const DeviceSpec &device) {
   const MeasureOptions &options = setup.options.measuring;
-  auto [kind, what] = splitMeasurerName(options.measurer);
+  auto [kind, argument] = splitMeasurerName(options.measurer);
   if (kind == "recorded")
-    return makeRecorded(what, device);
+    return makeRecorded(argument, device);
   if (kind == "command")
-    return std::make_unique<CommandMeasurer>(device, what.str(),
+    return std::make_unique<CommandMeasurer>(device, argument.str(),
                                              options.commandSeconds);
   if (kind == "cost-model")
     return makeModel(*setup.costModel, setup, device);
   if (kind == "model")
-    if (const CostModel *model = findCostModel(what))
+    if (const CostModel *model = findCostModel(argument))
       return makeModel(*model, setup, device);
   return makeError("'" + options.measurer +
                    "' measures no times for this pass alone");

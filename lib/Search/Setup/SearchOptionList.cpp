@@ -14,7 +14,7 @@ static std::vector<std::string> itemNames(llvm::ArrayRef<const T *> items) {
 
 using Models = llvm::SmallVector<const CodegenModel *>;
 
-/// Returns the paths that the option "paths" names; for "auto" those that
+/// Returns the paths that the option "paths" names; for "auto", the paths that
 /// compete by default.
 static llvm::Expected<Models> parsePaths(llvm::StringRef names) {
   if (names == kAutoPaths)

@@ -1,10 +1,10 @@
 //===- ArtifactStages.cpp - The filter of the authors' code ---------------===//
 //
 // github.com/guesswewho/FTuner, tvm/src/auto_scheduler/search_policy:
-// filter_rules.h and sketch_policy.cc. What differs: a stage that leaves
-// nothing is relaxed, where that code has no answer; shared memory is what the
-// codegen path allocates, all stages of its pipeline included; a stable order
-// decides between equals.
+// filter_rules.h and sketch_policy.cc. There are differences: a stage that
+// leaves nothing is relaxed, where that code has no answer; shared memory
+// counts as the codegen path allocates it, all stages of its pipeline included;
+// a stable order decides between equals.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Problem/SearchTuning.h"
@@ -47,7 +47,7 @@ public:
           operand.role != OperandRole::Input)
         continue;
       double size = static_cast<double>(operand.elementBytes);
-      for (unsigned axis : AxisSet::of(operand.axes).list())
+      for (unsigned axis : AxisSet::containing(operand.axes).list())
         size *= static_cast<double>(ukernel.blockTile[axis]);
       bytes += size;
     }

@@ -33,11 +33,12 @@ private:
   /// and pair.
   int64_t programsPerShape() const { return programs.size(); }
 
-  /// A family, and those of its parts that are families of one uKernel too.
+  /// A family. The flags are true if its first, or second, part by itself is
+  /// also a family of the search.
   struct Entry {
     unsigned family = 0;
-    bool hasFirstAlone = false;
-    bool hasSecondAlone = false;
+    bool hasFirstAsFamily = false;
+    bool hasSecondAsFamily = false;
   };
   /// Programs of one uKernel, then pairs.
   std::vector<Entry> programs;
@@ -90,11 +91,11 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
   for (const Entry &entry : programs) {
     const KernelFamily &family = table.families[entry.family];
     if (family.tiles.size() == 2) {
-      // If only one part runs, the program equals that of the family of this
-      // part.
+      // If only one part runs, the program equals the program of the family
+      // that has only this part.
       Partition partition = partitionShape(family, shape);
-      if ((partition.first == 0 && entry.hasSecondAlone) ||
-          (partition.second == 0 && entry.hasFirstAlone))
+      if ((partition.first == 0 && entry.hasSecondAsFamily) ||
+          (partition.second == 0 && entry.hasFirstAsFamily))
         continue;
     }
     families.push_back(entry.family);

@@ -8,7 +8,7 @@
 // metrics (padding, waves, memory traffic) and others that they leave out
 // (latency, registers, bank conflicts). So with such a model and a tight pool,
 // the uKernels that it predicts to be fastest for some shapes of the range join
-// those that the filter kept, and only its scores rank programs.
+// the uKernels that the filter kept, and only its scores rank programs.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/Sia.h"
@@ -46,7 +46,7 @@ public:
   llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape,
-              const RankedShape &near) const override;
+              const RankedShape &neighbour) const override;
   bool ranksByScore() const override { return !throughput; }
   void describe(const RankedShape &ranked, ShapeReport &report) override;
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
@@ -67,7 +67,7 @@ private:
   /// Returns the best program of one uKernel of K.Filter for a shape, whatever
   /// it pads; no value if all are rejected.
   std::optional<RankedFamily> bestCandidate(const RankedShape &ranked);
-  /// Returns the filter's result for a shape; that of a sample was prepared.
+  /// Returns the filter's result for a shape; results of samples are prepared.
   FilterResult filterShape(llvm::ArrayRef<int64_t> shape);
   /// Returns a score, less the penalty for the demands of a shape that the
   /// program misses.
@@ -303,10 +303,10 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   if (predicts && !isSingle) {
     double minScore =
         demands->best + tuning::minAcrossGain * std::abs(demands->best);
-    std::vector<unsigned> across = pairsAcross(ranking);
-    ranked.numRated += across.size();
+    std::vector<unsigned> acrossPairs = pairsAcross(ranking);
+    ranked.numRated += acrossPairs.size();
     size_t numAlong = ranking.size();
-    score(across);
+    score(acrossPairs);
     ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
                                  [&](const RankedFamily &program) {
                                    return program.score < minScore;
@@ -377,9 +377,9 @@ FTunerRanker::bestCandidate(const RankedShape &ranked) {
 double FTunerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
                           llvm::ArrayRef<int64_t> shape,
-                          const RankedShape &near) const {
+                          const RankedShape &neighbour) const {
   return rated(problem.score(family, shape), family, resources, shape,
-               demandsOf(near));
+               demandsOf(neighbour));
 }
 
 double FTunerRanker::rated(double score, const KernelFamily &family,

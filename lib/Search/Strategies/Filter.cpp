@@ -1,4 +1,4 @@
-//===- Filter.cpp - Which uKernels may serve a shape ----------------------===//
+//===- Filter.cpp - Filter of uKernels for a shape ------------------------===//
 #include "FTuner/Search/Strategies/Filter.h"
 #include "ShapeFilter.h"
 #include "llvm/ADT/STLExtras.h"

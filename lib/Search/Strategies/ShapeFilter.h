@@ -71,7 +71,7 @@ private:
 };
 
 /// Returns a requirement as text, e.g. "blocks ≥ 264".
-std::string atLeast(llvm::StringRef figure, double least);
+std::string atLeast(llvm::StringRef figure, double minimum);
 
 /// Runs the stages of algorithm 1, and with `FilterReading::Pareto` ours.
 /// Returns their demands.

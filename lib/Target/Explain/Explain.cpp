@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Whether the same is said about two workloads.
+/// Returns whether the explanations of two workloads are the same.
 static bool isExplainedAlike(const WorkloadExplanation &lhs,
                              const WorkloadExplanation &rhs) {
   return lhs.planName == rhs.planName &&
@@ -74,11 +74,11 @@ ftuner::collectWorkloads(ModuleOp module) {
 std::string ftuner::didYouMean(llvm::StringRef name,
                                llvm::ArrayRef<std::string> known) {
   llvm::StringRef closest;
-  unsigned least = std::max<size_t>(name.size() / 2, 1) + 1;
+  unsigned minDistance = std::max<size_t>(name.size() / 2, 1) + 1;
   for (const std::string &candidate : known) {
     unsigned distance = name.edit_distance_insensitive(candidate);
-    if (distance < least) {
-      least = distance;
+    if (distance < minDistance) {
+      minDistance = distance;
       closest = candidate;
     }
   }
@@ -119,13 +119,13 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
   return llvm::Error::success();
 }
 
-/// The sizes, and by the names of a workload's axes those that follow from
-/// sizes of its function that are given.
+/// Returns the named sizes, and in addition, by the names of a workload's axes,
+/// the sizes that follow from given sizes of its function.
 static NamedSizes withAxes(const NamedSizes &named,
                            const WorkloadExplanation &workload,
                            llvm::ArrayRef<FunctionWork> functions) {
   NamedSizes result = named;
-  // The name may also be that of a symbol, which is another size.
+  // A symbol may have the same name, and is another size.
   auto isSymbol = [&](llvm::StringRef name) {
     return llvm::any_of(workload.workload.axes, [&](const Axis &axis) {
       return llvm::is_contained(axis.symbols, name);
@@ -167,7 +167,7 @@ static NamedSizes withAxes(const NamedSizes &named,
   return result;
 }
 
-/// Fills in the shapes and what is said about them.
+/// Fills in the shapes and their explanations.
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
                            llvm::ArrayRef<NamedSizes> sizes,
                            llvm::ArrayRef<FunctionWork> functions,
@@ -196,8 +196,8 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
-/// The time of a workload's launch: what its explanation says of the shape, or
-/// else what its plan does.
+/// Returns the time of a workload's launch: from its explanation of the shape,
+/// or else from its plan.
 static std::optional<double> timeOf(const ModuleExplanation &explanation,
                                     const Calibration &calibration,
                                     const LaunchWork &item,

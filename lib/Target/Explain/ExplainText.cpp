@@ -27,7 +27,8 @@ static std::string partitionText(const ReportedProgram &program) {
   return text;
 }
 
-/// The same, with the axis where that is not the main one: "N: 36 × 64".
+/// Returns the text of a partition, with the axis if it is not the main one:
+/// "N: 36 × 64".
 static std::string partitionText(const Workload &workload,
                                  const ReportedProgram &program) {
   unsigned axis = program.family.combineAxis;
@@ -123,7 +124,7 @@ private:
   void writeConstruction(const ShapeReport &report);
   void writeSummary(const WorkloadExplanation &workload);
   void writeSizes(const WorkloadExplanation &workload);
-  /// What was measured of the best programs, if anything was.
+  /// Writes the measured times of the best programs, if any were measured.
   void writeMeasured(const ShapeExplanation &shape);
 
   const ModuleExplanation &explanation;
@@ -285,8 +286,8 @@ void TextWriter::writeTimes(const WorkloadExplanation &workload,
                             const ShapeExplanation &shape) {
   os << "\n  Predicted times beside it\n";
   TextTable table({"<", "µs", "over the fastest", "<", "<"});
-  auto add = [&](std::string what, const ReportedProgram &program) {
-    table.add({std::move(what), fixed(program.microseconds()),
+  auto add = [&](std::string label, const ReportedProgram &program) {
+    table.add({std::move(label), fixed(program.microseconds()),
                percent(shape.regretOf(program)),
                partitionText(workload.workload, program), kernelText(program)});
   };
@@ -311,8 +312,8 @@ void TextWriter::writeMeasured(const ShapeExplanation &shape) {
   os << "\n  Measured by " << shape.report.measurer << ", in the order of the "
      << "strategy; the predictions are beside it\n";
   TextTable table({"<", "measured µs", "predicted µs", "<", "<"});
-  auto add = [&](std::string what, const ReportedProgram &program) {
-    table.add({std::move(what),
+  auto add = [&](std::string label, const ReportedProgram &program) {
+    table.add({std::move(label),
                program.measuredMicroseconds
                    ? fixed(*program.measuredMicroseconds)
                    : std::string("-"),
@@ -490,8 +491,8 @@ void TextWriter::writeSummary(const WorkloadExplanation &workload) {
      << " sizes, weighted by how often they occur\n";
   TextTable table(
       {"<over the fastest program that was seen", "mean", "worst", "<at"});
-  auto add = [&](std::string what, const ExplanationSummary::Regret &regret) {
-    table.add({std::move(what), percent(regret.mean), percent(regret.worst),
+  auto add = [&](std::string label, const ExplanationSummary::Regret &regret) {
+    table.add({std::move(label), percent(regret.mean), percent(regret.worst),
                sizesText(workload, regret.worstShape, regret.worstShape)});
   };
   add("chosen programs", summary.chosen);
@@ -703,7 +704,8 @@ void TextWriter::writeWorkloadLines() {
      << " explains one of them, --all everything\n";
 }
 
-/// The workload of a name, its own or that of an equal one.
+/// Returns the workload that has a name, or that equals a workload of that
+/// name.
 static llvm::Expected<const WorkloadExplanation *>
 findWorkload(const ModuleExplanation &explanation, llvm::StringRef name) {
   std::vector<std::string> known;

@@ -45,8 +45,9 @@ static llvm::Expected<std::vector<double>> sizesOf(const FunctionWork &work,
   return sizes;
 }
 
-/// A number of a launch, none where it does not follow from the sizes of the
-/// function. Of the first one that no launch passes, `reason` says so.
+/// Returns a number of a launch; no value if it does not follow from the sizes
+/// of the function, or if no launch can pass it. `reason` tells about the first
+/// such number that no launch can pass.
 static std::optional<int64_t>
 valueOf(AffineExpr formula, ArrayRef<double> sizes, std::string &reason) {
   std::optional<double> value = evaluateSigned(formula, sizes);

@@ -220,7 +220,7 @@ std::optional<double> ftuner::predictedByPlan(const Plan &plan,
                                               llvm::ArrayRef<int64_t> shape,
                                               const Calibration &calibration) {
   const ShapePrediction *nearest = nullptr;
-  double least = 0, ratio = 1;
+  double minDistance = 0, ratio = 1;
   for (const ShapePrediction &prediction : plan.predictions) {
     if (prediction.shape.size() != shape.size())
       continue;
@@ -230,9 +230,9 @@ std::optional<double> ftuner::predictedByPlan(const Plan &plan,
       distance += std::abs(std::log(factor));
       points *= factor;
     }
-    if (!nearest || distance < least) {
+    if (!nearest || distance < minDistance) {
       nearest = &prediction;
-      least = distance;
+      minDistance = distance;
       ratio = points;
     }
   }
@@ -405,7 +405,7 @@ void ftuner::writeWork(llvm::json::OStream &json,
   WorkWriter(json, report).write();
 }
 
-/// A share, or nothing where there is none.
+/// Returns a share as text; "not known" if there is no value.
 static std::string shareText(std::optional<double> share) {
   return share ? percent(*share) : "not known";
 }
@@ -453,7 +453,7 @@ static constexpr size_t kSummaryShares = 3, kSummaryLines = 2,
 void WorkTextWriter::writeShares() {
   TextTable table({"<", "FLOPs", "by uKernels", "predicted time", "by uKernels",
                    "of it fallback kernels"});
-  // The last sizes are those of the lists below.
+  // The lists below are for the last sizes.
   ArrayRef<WorkShare> shares(report.shares);
   size_t first = shares.size() - shown(shares.size(), kSummaryShares);
   for (const WorkShare &share : shares.drop_front(first)) {

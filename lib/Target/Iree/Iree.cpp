@@ -275,7 +275,7 @@ FailureOr<std::string> IreeConverter::assembleKernels() {
 // The module
 //===----------------------------------------------------------------------===//
 
-/// The module is nobody's but IREE's from here on.
+/// Removes FTuner's attributes: from here on the module is only IREE's.
 void IreeConverter::removeOwnAttributes() {
   auto isOwn = [](NamedAttribute attribute) {
     return attribute.getNameDialect() &&
@@ -298,9 +298,9 @@ void IreeConverter::removeOwnAttributes() {
   });
 }
 
-/// IREE fuses what widens packed integers into a product of its own. Alone it
-/// loads vectors of them behind a mask where a size is dynamic, which its
-/// lowering for the CPU does not know.
+/// IREE fuses operators that widen packed integers into products that it
+/// compiles. An unfused one loads vectors under a mask if a size is dynamic,
+/// and IREE's lowering for the CPU does not support that.
 static void warnOfPackedNumbers(ModuleOp module) {
   module.walk([](linalg::LinalgOp op) {
     for (Type type : op->getOperandTypes()) {

@@ -56,8 +56,8 @@ public:
   ValueRange build(IreeTarget target);
 
 private:
-  /// A launch: the blocks of a choice, and those of its first part; the same
-  /// numbers for slices, and how many elements these have.
+  /// A launch: the blocks of a choice, and the blocks of its first part;
+  /// likewise for slices, with their number of elements.
   struct Launches {
     Value blocks, firstBlocks;
     Value sliceBlocks, firstSliceBlocks, sliceElements;

@@ -6,9 +6,10 @@
 //   slices = flow.dispatch @first sums of slices[…](inputs)
 //   result = flow.dispatch @kernels or sums of slices[…](tensors, slices)
 //
-// Each is a choice of its own. For sizes of families without slices the first
-// has no blocks, which IREE's runtime does not launch, and one element, since
-// CUDA allocates no memory of none; kernels of the second ignore it.
+// The two dispatches choose separately. For sizes of families without slices,
+// the first one has 0 blocks, so that IREE's runtime does not launch it, and
+// one element, since CUDA does not allocate 0 bytes; kernels of the second one
+// ignore it.
 //
 // Rejected: a branch around the first dispatch, since IREE submits each side by
 // itself and allocates for it.
@@ -23,7 +24,7 @@
 
 namespace ftuner::iree {
 
-/// Equal workloads with one plan, and their kernels, whose numbers are those of
+/// Equal workloads with one plan, and their kernels, which have the numbers of
 /// the families.
 struct WorkloadKernels {
   /// On buffers.
@@ -36,7 +37,7 @@ struct WorkloadKernels {
   /// That with most parameters: others may lack the part.
   KernelSignature signature;
   /// The kernels that sum the slices of families; no kernels if no family has
-  /// slices. The operator of the signature is that of slices.
+  /// slices. The operator of the signature is the one that computes slices.
   Choice slices;
   KernelSignature sliceSignature;
 

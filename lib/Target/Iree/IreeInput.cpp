@@ -59,7 +59,7 @@ static ukernel::RangeAttr rangeOf(ArrayAttr assumptions) {
     llvm::raw_string_ostream(text) << assumption;
     int64_t min = fieldOf(text, "umin").value_or(0);
     std::optional<int64_t> max = fieldOf(text, "umax");
-    // Importers write numbers that no size reaches where there is no bound.
+    // Importers write a number that no size reaches if there is no bound.
     if (max && *max > std::numeric_limits<int32_t>::max())
       max = std::nullopt;
     smallest = std::min(smallest.value_or(min), min);
@@ -180,7 +180,7 @@ static void adoptTensor(Operation *op) {
 // Globals
 //===----------------------------------------------------------------------===//
 
-/// Says of loads of globals that nobody changes that they are constant.
+/// Marks loads of immutable globals as constant.
 static void adoptGlobals(ModuleOp module) {
   DenseSet<StringAttr> immutable;
   for (Operation &op : *module.getBody())

@@ -112,7 +112,7 @@ static Product productOf(linalg::LinalgOp contraction) {
   return product;
 }
 
-/// Appends an operator of `ops` behind those that it takes values from.
+/// Appends an operator of `ops` after the operators whose values it takes.
 static void appendInOrder(Operation *op, const DenseSet<Operation *> &ops,
                           llvm::SetVector<Operation *> &order) {
   for (Value operand : op->getOperands())
@@ -169,7 +169,8 @@ static func::FuncOp copyToFunction(const Slice &slice, StringRef name,
         shape.push_back(b.getI64IntegerAttr(tensor.getDimSize(dim)));
         continue;
       }
-      // One of its own: equal sizes here may differ where else this is found.
+      // The symbol is a new one: sizes that are equal here may differ at
+      // another place where the pattern matches.
       auto symbol =
           b.getStringAttr(name + "_" + Twine(number) + "_" + Twine(dim));
       symbols.emplace_back(symbol, ranges.rangeOf(input, dim));
@@ -233,7 +234,7 @@ static Slice largestWorkload(const Product &product, SizeRanges &ranges,
   return {};
 }
 
-/// Returns whether two functions are equal but for their names and ranges.
+/// Returns whether two functions are equal except for their names and ranges.
 static bool areAlike(func::FuncOp lhs, func::FuncOp rhs) {
   if (lhs.getFunctionType() != rhs.getFunctionType())
     return false;
@@ -270,7 +271,7 @@ struct FoundProduct {
 };
 } // namespace
 
-/// Adds a product, or its ranges to those of an equal one.
+/// Adds a product; if there is an equal one, only adds the ranges.
 static void addProduct(FoundProduct product,
                        SmallVectorImpl<FoundProduct> &products) {
   auto equal = llvm::find_if(products, [&](const FoundProduct &other) {

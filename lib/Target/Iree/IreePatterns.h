@@ -1,8 +1,8 @@
 //===- IreePatterns.h - Products that IREE can find again -------*- C++ -*-===//
 //
-// A transform spec of IREE names each product by its operators: those of linalg
-// from a root back to the values that they take. This finds them in a module,
-// before workloads are formed.
+// A transform spec of IREE names each product by its operators: the linalg
+// operators from a root back to the values that they take. The functions here
+// find these operators in a module, before workloads are formed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TARGET_IREE_IREEPATTERNS_H
@@ -15,9 +15,10 @@
 
 namespace ftuner::iree {
 
-/// Products of a module, each in a function of its own: takes what the product
-/// takes, of the same types, tensors for results included, and returns its
-/// result. The function holds the operators of the product and nothing else.
+/// Products of a module, each in a separate function. The function takes the
+/// values that the product takes, with the same types and with tensors for
+/// results, and returns the product's result. It holds only the operators of
+/// the product.
 struct ProductPatterns {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// With the most operators first: a smaller one may be part of a larger one.

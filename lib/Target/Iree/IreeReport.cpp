@@ -1,4 +1,4 @@
-//===- IreeReport.cpp - What IREE dispatches to FTuner --------------------===//
+//===- IreeReport.cpp - Report on dispatches of IREE ----------------------===//
 #include "FTuner/Target/IreeReport.h"
 #include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/Target/WorkReport.h"
@@ -8,22 +8,22 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Of the format.
+/// Version of the format.
 static constexpr int64_t kReportVersion = 1;
 
 namespace {
 /// FLOPs of one call at certain sizes.
 struct Share {
-  double ours = 0, all = 0;
+  double workloadFlops = 0, allFlops = 0;
   void add(double flops, bool isWorkload) {
-    all += flops;
+    allFlops += flops;
     if (isWorkload)
-      ours += flops;
+      workloadFlops += flops;
   }
   void write(llvm::json::OStream &json, StringRef prefix) const {
-    json.attribute((prefix + "flops").str(), all);
-    if (all > 0)
-      json.attribute((prefix + "share").str(), ours / all);
+    json.attribute((prefix + "flops").str(), allFlops);
+    if (allFlops > 0)
+      json.attribute((prefix + "share").str(), workloadFlops / allFlops);
     else
       json.attribute((prefix + "share").str(), nullptr);
   }

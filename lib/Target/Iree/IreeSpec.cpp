@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Before the names of the spec's functions, so that they are nobody else's.
+/// Prefix of the names of the spec's functions, which makes them unique.
 static constexpr llvm::StringLiteral kFunctionPrefix = "ftuner_product_";
 
 /// Prints the pattern that IREE is to find, as the body of a region.
@@ -111,14 +111,15 @@ FailureOr<std::string> ftuner::buildIreeSpec(ModuleOp module,
   if (failed(patterns))
     return failure();
 
-  // The functions that are called are those of the patterns, compiled.
+  // The called functions are the compiled functions of the patterns.
   OwningOpRef<ModuleOp> compiled = patterns->module->clone();
   for (auto function : compiled->getOps<func::FuncOp>())
     makePrivateIreeFunction(function);
   PassManager pm(module.getContext());
   FTunerOptions own;
   own.copyOptionValuesFrom(options);
-  // Who counts dispatches of the executable counts products.
+  // Without split-K, the number of the executable's dispatches is the number of
+  // products.
   own.set("split-k", false);
   // Weights are arguments of what a spec replaces.
   if (options.settings().packWeights)

@@ -1,4 +1,4 @@
-//===- OperatorWork.cpp - What the operators of a function do -------------===//
+//===- OperatorWork.cpp - Work of a function's operators ------------------===//
 #include "FTuner/Target/OperatorWork.h"
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/KernelWork.h"
@@ -31,7 +31,8 @@ private:
   AffineExpr elementsOf(Value tensor);
   AffineExpr flopsOf(ukernel::OperatorOpInterface op);
   AffineExpr flopsOf(linalg::LinalgOp op);
-  /// Of IREE's iree_linalg_ext.attention; null if it has another form.
+  /// Returns the FLOPs of IREE's iree_linalg_ext.attention; null if it has
+  /// another form.
   AffineExpr flopsOfAttention(Operation *op);
   void add(Operation *op, AffineExpr flops, bool isContraction);
   void visit(Operation *op);
@@ -159,7 +160,7 @@ void WorkCollector::visit(Operation *op) {
     add(op, elementsOf(op->getOperand(0)) * kSoftmaxFlops, false);
   } else if (!op->getDialect() ||
              isa<linalg::LinalgDialect>(op->getDialect())) {
-    // What holds or moves tensors has no numbers of its own.
+    // Operations that hold or move tensors do not compute numbers.
     StringRef name = op->getName().getStringRef();
     StringRef dialect = op->getName().getDialectNamespace();
     if (AffineExpr flops = name == "iree_linalg_ext.attention"

@@ -121,8 +121,8 @@ ModuleObjectWriter::makeImages(const PtxImages &ptx,
   return images;
 }
 
-/// The objects of the kernels, in their order in PTX. Host code has those that
-/// it launches.
+/// Returns the objects of the kernels, in their order in PTX. Host code has the
+/// objects of the kernels that it launches.
 std::vector<Constant *>
 ModuleObjectWriter::makeKernels(const PtxImages &ptx, GlobalVariable *module) {
   std::vector<Constant *> kernels;
@@ -188,7 +188,8 @@ void limitExports(Module &code, const StringSet<> &exports,
       continue;
     if (!exports.contains(function.getName()))
       function.setLinkage(GlobalValue::InternalLinkage);
-    // Calls within the library stay in it, whoever else has the name.
+    // Calls within the library stay in it, even if another library has the
+    // name.
     function.setDSOLocal(true);
   }
 }

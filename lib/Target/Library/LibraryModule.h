@@ -18,7 +18,7 @@ inline constexpr llvm::StringLiteral kSharedModuleSymbol = "ftuner_module";
 struct LibraryContents {
   std::string moduleSymbol;
   /// Symbol of the image for the emulator, in another object file of the
-  /// library; empty where there is none.
+  /// library; empty if there is no such image.
   std::string hostImageSymbol;
   llvm::StringRef manifest;
 };

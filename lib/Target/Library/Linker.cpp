@@ -84,8 +84,9 @@ static Expected<std::string> runLinker(StringRef linker,
   }
   for (const UniqueFile &file : files)
     inputs.push_back(file.getPath());
-  // Other outputs than standard output LLD writes under names of its own, by a
-  // model that replaces every '%', and renames them even if nobody waits.
+  // LLD writes outputs other than standard output under temporary names, by a
+  // pattern that replaces every '%', and renames them even if nothing reads
+  // them.
   bool isPrinted = sys::path::filename(linker).contains("lld");
   SmallVector<StringRef> arguments = {linker, "-o",
                                       isPrinted ? "-" : output->getPath()};

@@ -143,7 +143,7 @@ struct UKernelFormWorkloadsPass
       return signalPassFailure();
     }
     factorPrecision = *allowed;
-    FailureOr<PathSupport> support = PathSupport::of(getOperation());
+    FailureOr<PathSupport> support = PathSupport::forModule(getOperation());
     if (failed(support))
       return signalPassFailure();
     // Rows may be left without loss: fallback kernels compute them.
@@ -157,7 +157,7 @@ struct UKernelFormWorkloadsPass
         return signalPassFailure();
       }
       support->add(*others);
-      rowSupport = support->by(*others);
+      rowSupport = support->restrictedTo(*others);
     }
     warnOfUnreadSymbols(getOperation());
     getOperation().walk([&](FunctionOpInterface function) {

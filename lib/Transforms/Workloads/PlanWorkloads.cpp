@@ -75,7 +75,7 @@ private:
     if (workloads->unplanned.empty() && workloads->planned.empty())
       return success();
     FailureOr<DeviceSpec> device = deviceOf(module);
-    FailureOr<PathSupport> support = PathSupport::of(module);
+    FailureOr<PathSupport> support = PathSupport::forModule(module);
     if (failed(device) || failed(support))
       return failure();
     support->add(setup->paths.models);

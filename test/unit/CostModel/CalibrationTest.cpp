@@ -118,8 +118,9 @@ TEST(Calibration, TheGlobalOneNamesEveryConstant) {
   EXPECT_EQ(toJson(load("global")).getObject("constants")->size(), count);
 }
 
-// A fit is one: better than what it started from, and nowhere at a bound, but
-// for what is none where nothing measured it.
+// A fit is better than the constants that it started from, and no constant is
+// at a bound. A lower bound of 0 is allowed: no measurement determined the
+// constant.
 TEST(Calibration, BuiltinOnesAreFits) {
   for (const std::string &name : builtinCalibrationNames()) {
     Calibration calibration = load(name);
@@ -157,7 +158,7 @@ TEST(Calibration, ADeviceGetsItsOwnThatOfItsDieOrTheGlobalOne) {
   DeviceSpec device = loadDevice("t4");
   device.name = "my card";
   EXPECT_EQ(defaultCalibration(device).name, "t4");
-  // A live H100: that of its die which FTuner's own kernels gave.
+  // A live H100 uses the calibration of its die by FTuner's own kernels.
   DeviceSpec h100 = loadDevice("h100");
   h100.name = "nvidia-h100";
   EXPECT_EQ(defaultCalibration(h100).name, "h200");

@@ -51,15 +51,15 @@ TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
   }
 }
 
-TEST_F(CostModelTest, ManyProgramsScoreAsEachAlone) {
+TEST_F(CostModelTest, ManyProgramsScoreAsEachByItself) {
   KernelFamily other = simtFamily({16, 16, 2, 1}, {8}, 4, 16);
   for (const CostModel *model : costModels()) {
     auto evaluator = model->createEvaluator(workload, device, options);
     std::vector<Program> programs;
     std::vector<const FamilyCosts *> costs;
-    for (const KernelFamily *of : {&family, &other, &family}) {
-      programs.push_back({of, partitionShape(*of, shape)});
-      costs.push_back(evaluator->costsOf(*of));
+    for (const KernelFamily *scored : {&family, &other, &family}) {
+      programs.push_back({scored, partitionShape(*scored, shape)});
+      costs.push_back(evaluator->costsOf(*scored));
     }
     std::vector<double> scores(programs.size());
     evaluator->scoreAll(programs, costs, shape, scores);

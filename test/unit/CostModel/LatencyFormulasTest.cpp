@@ -1,6 +1,6 @@
 //===- LatencyFormulasTest.cpp - The formulas by themselves ---------------===//
 //
-// Expected times are those of the study that the formulas come from
+// Expected times come from the study that the formulas come from
 // (docs/latency.md), which computed them in another language.
 //
 //===----------------------------------------------------------------------===//
@@ -280,7 +280,7 @@ TEST(LatencyFormulas, FewBlocks) {
   launch.grid.lhsBytes = 4.0 * 128 * 1536;
   launch.add(tallBlock(), 18, 96);
   expectTime(launch, 304.86991412502073);
-  // One wave is no tail: all of it is what bounds its blocks.
+  // A single wave has no tail: the bound of its blocks takes all of its time.
   EXPECT_EQ(launch.terms().tail, 0);
   EXPECT_GT(launch.terms().latency, 0);
 }
@@ -481,7 +481,7 @@ TEST(LatencyFormulas, Slices) {
   EXPECT_EQ(launch.terms().secondKernel, 3);
 }
 
-TEST(LatencyFormulas, SumsOfSlicesAreReadBehindTheKernel) {
+TEST(LatencyFormulas, SumsOfSlicesAreReadAfterTheKernel) {
   Launch launch;
   launch.device.smCount = 100;
   launch.device.clockMhz = 1000;
@@ -505,12 +505,12 @@ TEST(LatencyFormulas, SumsOfSlicesAreReadBehindTheKernel) {
 
 // The roots without a logarithm are the same function as those with one.
 TEST(LatencyFormulas, OverlapIsContinuous) {
-  Launch exact, near;
-  near.constants.overlap = 4 + 1e-9;
+  Launch exact, nearlyExact;
+  nearlyExact.constants.overlap = 4 + 1e-9;
   exact.add(tallBlock(), 288, 96);
-  near.add(tallBlock(), 288, 96);
-  EXPECT_NEAR(exact.time(), near.time(), 1e-6 * exact.time());
-  EXPECT_NE(exact.time(), near.time());
+  nearlyExact.add(tallBlock(), 288, 96);
+  EXPECT_NEAR(exact.time(), nearlyExact.time(), 1e-6 * exact.time());
+  EXPECT_NE(exact.time(), nearlyExact.time());
 }
 
 TEST(LatencyFormulas, TermsAddUp) {

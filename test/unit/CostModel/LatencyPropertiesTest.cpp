@@ -1,4 +1,4 @@
-//===- LatencyPropertiesTest.cpp - What must hold of any prediction -------===//
+//===- LatencyPropertiesTest.cpp - Properties of all predictions ----------===//
 //
 // Random devices, calibrations, workloads and kernel families: predictions are
 // finite and positive, their terms add up, better hardware is never slower and
@@ -209,24 +209,25 @@ TEST(LatencyProperties, BetterHardwareIsNeverSlower) {
     std::function<void(Case &, double)> apply;
   };
   const Improvement improvements[] = {
-      {"DRAM bandwidth", [](Case &c, double by) { c.device.dramGbps *= by; }},
-      {"clock", [](Case &c, double by) { scale(c.device, 1, by); }},
-      {"SMs", [](Case &c, double by) { scale(c.device, by, 1); }},
-      {"size of L2", [](Case &c, double by) { c.device.l2Mib *= by; }},
+      {"DRAM bandwidth",
+       [](Case &c, double factor) { c.device.dramGbps *= factor; }},
+      {"clock", [](Case &c, double factor) { scale(c.device, 1, factor); }},
+      {"SMs", [](Case &c, double factor) { scale(c.device, factor, 1); }},
+      {"size of L2", [](Case &c, double factor) { c.device.l2Mib *= factor; }},
       {"board power",
-       [](Case &c, double by) {
+       [](Case &c, double factor) {
          if (c.device.boardPowerWatts)
-           *c.device.boardPowerWatts *= by;
+           *c.device.boardPowerWatts *= factor;
        }},
       {"no power limit",
        [](Case &c, double) { c.device.boardPowerWatts.reset(); }},
       {"bandwidth of L2",
-       [](Case &c, double by) {
-         c.options.calibration.constants.l2BytesPerCycle *= by;
+       [](Case &c, double factor) {
+         c.options.calibration.constants.l2BytesPerCycle *= factor;
        }},
       {"latency of global memory",
-       [](Case &c, double by) {
-         c.options.calibration.constants.globalLatency /= by;
+       [](Case &c, double factor) {
+         c.options.calibration.constants.globalLatency /= factor;
        }},
   };
   forEachCase(kCasesPerSeed, [&](CaseSource &source, const Case &drawn) {
@@ -247,9 +248,9 @@ TEST(LatencyProperties, BetterHardwareIsNeverSlower) {
 TEST(LatencyProperties, MoreWorkIsNeverFaster) {
   forEachCase(kCasesPerSeed, [](CaseSource &source, const Case &drawn) {
     double before = drawn.time();
-    auto expectSlower = [&](const char *what, const Case &more) {
+    auto expectSlower = [&](const char *change, const Case &more) {
       EXPECT_GE(more.time(), before * (1 - kRounding))
-          << what << ": " << more.str();
+          << change << ": " << more.str();
     };
     for (unsigned part = 0; part < drawn.family.tiles.size(); ++part) {
       Case more = drawn;
@@ -275,9 +276,8 @@ TEST(LatencyProperties, MoreWorkIsNeverFaster) {
   });
 }
 
-/// Where DRAM and power are no limits, time depends on the blocks of the
-/// busiest SM alone, and a round that begins costs at least the start of a
-/// block.
+/// If DRAM and power do not limit, time depends only on the blocks of the
+/// busiest SM, and a round that begins costs at least the start of a block.
 TEST(LatencyProperties, WavesShow) {
   unsigned numRounds = 0;
   forEachCase(40, [&](CaseSource &, const Case &drawn) {

@@ -246,18 +246,17 @@ TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
   block.syncCycles = 200;
   block.rowLoop = 8;
   // Rows that are not held wait for their loads in turn: 8 · (300 + 200 + 6) +
-  // 500 cycles, and those that are held only for the first: 300 + 206 + 7 ·
-  // 300.
+  // 500 cycles. Held rows wait only for the first: 300 + 206 + 7 · 300.
   LatencyConstants constants = plainConstants();
   constants.overlap = 10;
   EXPECT_NEAR(explain(block, 1600, constants).smTime, 4.55, 0.1);
   block.heldSteps = 1;
   EXPECT_NEAR(explain(block, 1600, constants).smTime, 3.1, 0.1);
   block.l2Bytes = block.storedBytes = 8 * 4096;
-  // What they share is loaded once.
-  double alone = explain(block, 1600, plainConstants()).smTime;
+  // Bytes that all blocks share are loaded once.
+  double unshared = explain(block, 1600, plainConstants()).smTime;
   block.commonBytes = block.l2Bytes;
-  EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * alone);
+  EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * unshared);
   block.heldSteps = 0;
   double streamed = explain(block, 1600, plainConstants()).smTime;
   block.commonBytes = 0;

@@ -40,7 +40,7 @@ LatencyLoop blockOf(double LatencyLoop::*operations) {
   return block;
 }
 
-/// Where only the tensor cores take time.
+/// Returns constants by which only the tensor cores take time.
 LatencyConstants freeMemory() {
   LatencyConstants constants;
   constants.launch = 0;
@@ -114,7 +114,7 @@ TEST(LatencyTensor, InstructionsTakeIssueSlots) {
               0.01 * cycles / 1000);
 }
 
-/// What no kernel of one kind asks of the other's constants.
+/// Kernels of one kind do not depend on the other kind's constants.
 TEST(LatencyTensor, HasConstantsOfItsOwn) {
   LatencyDevice device = deviceOfRates(2048);
   device.boardPowerWatts = 100;
@@ -123,8 +123,8 @@ TEST(LatencyTensor, HasConstantsOfItsOwn) {
   plain.tensorInstructions = plain.f16Operations = 0;
   plain.fma = 8192;
   LatencyConstants constants;
-  auto time = [&](const LatencyLoop &block, const LatencyConstants &by) {
-    return timeOf(device, block, by, 100, 1000, /*lhsBytes=*/1e9);
+  auto time = [&](const LatencyLoop &block, const LatencyConstants &priced) {
+    return timeOf(device, block, priced, 100, 1000, /*lhsBytes=*/1e9);
   };
   for (double LatencyConstants::*ofTensor :
        {&LatencyConstants::tensor, &LatencyConstants::tensorStart,
@@ -187,7 +187,7 @@ TEST(LatencyTensor, EnergyIsThatOfTheType) {
   }
 }
 
-// Copies that nothing hides wait for the cluster, too.
+// Exposed copies wait for the cluster, too.
 TEST(LatencyTensor, StagesWaitForTheCluster) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
@@ -195,12 +195,13 @@ TEST(LatencyTensor, StagesWaitForTheCluster) {
   constants.tensorLatency = 1e6;
   LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   block.exposedLoads = 0.25;
-  double alone = timeOf(device, block, constants);
+  double unclustered = timeOf(device, block, constants);
   block.clusterCycles = 1e6;
-  EXPECT_NEAR(timeOf(device, block, constants), 2 * alone, 0.01 * alone);
+  EXPECT_NEAR(timeOf(device, block, constants), 2 * unclustered,
+              0.01 * unclustered);
 }
 
-TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
+TEST(LatencyTensor, PersistentBlocksStartAfterOthers) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
   constants.tensorStart = 5000;
@@ -209,8 +210,8 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * step + 15, 0.01);
   block.isPersistent = true;
   constants.tensorLatency = 2000;
-  double behind = timeOf(device, block, constants) - 5;
-  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * behind + 11, 0.01);
+  double next = timeOf(device, block, constants) - 5;
+  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * next + 11, 0.01);
   // The wait for the cluster, once, and with each exposed copy.
   block.clusterCycles = 500;
   double together = timeOf(device, block, constants) - 5.5;
@@ -222,14 +223,14 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   EXPECT_NEAR(timeOf(device, block, constants, 250), 3 * fast + 5, 0.01);
 }
 
-/// Two tiles are under way: of short main loops, stores show.
-TEST(LatencyTensor, StoresRunBehindProductsThatTakeAsLong) {
+/// Two tiles are under way: stores take time if main loops are short.
+TEST(LatencyTensor, StoresRunDuringProductsThatTakeAsLong) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
   LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   double loops = timeOf(device, block, constants);
   block.isPersistent = block.hidesStores = true;
-  // Of each round but the first, main loops or half of all.
+  // Each round except the first takes its main loops, or half of everything.
   for (double start : {0.5 * loops, loops, 2 * loops, 5 * loops}) {
     constants.tensorStart = start * 1000;
     double round = std::max(loops, (loops + start) / 2);
@@ -258,7 +259,9 @@ TEST(LatencyTensor, TermsAddUp) {
     low.f16Operations /= 2;
     low.l2Bytes *= 0.75;
     LatencyLaunch launch{device};
-    auto upTo = [&](unsigned most) { return double(1 + random() % most); };
+    auto upTo = [&](unsigned maximum) {
+      return double(1 + random() % maximum);
+    };
     if (random() % 2)
       launch.add(low, upTo(3000), upTo(100));
     launch.add(tall, upTo(3000), upTo(100));

@@ -110,7 +110,9 @@ TEST(Metrics, ExactPartitionHasNoPaddingOnItsAxis) {
 TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
   RandomSeed seed;
   std::mt19937 random(seed);
-  auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
+  auto pick = [&](int64_t maximum) -> int64_t {
+    return 1 + random() % maximum;
+  };
   for (int round = 0; round < 500; ++round) {
     int64_t rm = pick(8), rn = pick(8);
     KernelFamily family =
@@ -158,7 +160,9 @@ TEST(Metrics, CountsOfBlocksHaveAnEnd) {
 TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
   RandomSeed seed;
   std::mt19937 random(seed);
-  auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
+  auto pick = [&](int64_t maximum) -> int64_t {
+    return 1 + random() % maximum;
+  };
   SizeRange any{1, std::nullopt};
   Workload batched = Workload::batchMatmul(any, any, any, any, true, true);
   // The right operand is shared by the whole batch.

@@ -92,8 +92,8 @@ TEST_F(PredictorTest, AgreesWithPyTorch) {
   EXPECT_GT((*read)->devices().at("h200"), 1000);
   std::optional<PredictorDeviation> deviation = (*read)->deviation("h200");
   ASSERT_TRUE(deviation.has_value());
-  EXPECT_GT(deviation->between, 0.01);
-  EXPECT_LT(deviation->between, 0.3);
+  EXPECT_GT(deviation->withinShape, 0.01);
+  EXPECT_LT(deviation->withinShape, 0.3);
   EXPECT_EQ((*read)->deviation("v100"), std::nullopt);
 }
 
@@ -200,7 +200,7 @@ TEST_F(PredictorTest, RefusesWhatIsDamaged) {
   expectError("array 'feature_ranges.5': expected least features up to the "
               "greatest ones, but got",
               [](auto &file) { file.set("feature_ranges.5", 7, 1e6f); });
-  // What overflows is no prediction, and no fast one either.
+  // A result that overflows is not a prediction.
   expectError("but got nan", [](auto &file) {
     size_t count = file.find("decoder.0.weight").second;
     for (size_t i = 0; i < count; ++i)
@@ -320,8 +320,8 @@ TEST_F(LearnedTest, NoProgramChangesAnother) {
     for (int64_t columns : {1, 2, 4, 8})
       families.push_back(simtFamily({8, 16, columns, 2}, {rows}, 4, 16));
   std::vector<Program> programs;
-  for (const KernelFamily &of : families)
-    programs.push_back({&of, partitionShape(of, shape)});
+  for (const KernelFamily &family : families)
+    programs.push_back({&family, partitionShape(family, shape)});
   std::vector<double> scores(programs.size());
   std::vector<const FamilyCosts *> costs(programs.size());
   evaluator("learned")->scoreAll(programs, costs, shape, scores);
@@ -335,7 +335,7 @@ TEST_F(LearnedTest, UnknownProgramsHaveTheTimeOfLatency) {
                               SizeRange::fixed(1 << 20));
   shape = {1 << 20, 1 << 20, 1 << 20};
   PredictorProgram trees = predictorProgram(workload, program(), shape, device);
-  EXPECT_GT(predictor->shareUnknown(trees), Predictor::unknownShare);
+  EXPECT_GT(predictor->unfamiliarShare(trees), Predictor::maxUnfamiliarShare);
   trees.front().ordering.resize(3);
   EXPECT_EQ(predictor->unknownIn(trees), "3 statements");
   std::unique_ptr<CostEvaluator> learned = evaluator("learned");
@@ -531,14 +531,14 @@ TEST_F(ForestTest, RefusesDamagedNodes) {
   EXPECT_EQ(errorWith(0, 2, 1.5f), wrong);
   EXPECT_EQ(errorWith(3, 0, figure + numFigures), wrong);
   EXPECT_EQ(errorWith(0, 0, 0.5f), wrong);
-  PredictorFile without = file({{{2, 5}, 15.5f}});
-  (*(*without.header.getArray("arrays"))[0].getAsArray())[0] = "other";
-  EXPECT_TRUE(llvm::StringRef(errorOf(without.content()))
+  PredictorFile incomplete = file({{{2, 5}, 15.5f}});
+  (*(*incomplete.header.getArray("arrays"))[0].getAsArray())[0] = "other";
+  EXPECT_TRUE(llvm::StringRef(errorOf(incomplete.content()))
                   .contains("expected an array 'nodes'"));
-  without = file({{{2, 5}, 15.5f}});
-  without.header.erase("base");
-  EXPECT_TRUE(
-      llvm::StringRef(errorOf(without.content())).contains("expected 'base'"));
+  incomplete = file({{{2, 5}, 15.5f}});
+  incomplete.header.erase("base");
+  EXPECT_TRUE(llvm::StringRef(errorOf(incomplete.content()))
+                  .contains("expected 'base'"));
 }
 
 TEST_F(ForestTest, WhatOverflowsHasTheTimeOfLatency) {
@@ -553,8 +553,8 @@ TEST_F(ForestTest, WhatOverflowsHasTheTimeOfLatency) {
     if (!llvm::is_contained(statements, int64_t(tree.ordering.size())))
       statements.push_back(tree.ordering.size());
   greatest = 1e6f;
-  // Labels from 18 on overflow: not those of golden rows, but those of a device
-  // that has more than 2^5 SMs.
+  // Labels from 18 on overflow: golden rows have smaller ones, a device with
+  // more than 2^5 SMs has larger ones.
   deviation = 1e307;
   nodes[4][4] = 30;
   auto read = Predictor::parse(file({{{2, 5}, 1e12f}}).content(), "some");

@@ -1,9 +1,8 @@
 //===- StubModel.h - A codegen path for tests -------------------*- C++ -*-===//
 //
-// A path with few and unusual blocks and a schedule unlike that of any real
-// path, so that tests of the search do not depend on what a real path can emit
-// today. Tests set its members to make it quicker, slower or larger than
-// others.
+// A path with few and unusual blocks and a schedule unlike any real path's, so
+// that tests of the search do not depend on what a real path can emit today.
+// Tests set its members to make it quicker, slower or larger than others.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
@@ -18,8 +17,8 @@ namespace ftuner {
 
 class StubModel;
 
-/// What a schedule means to the stub. A worker computes bm / workersM rows and
-/// bn / workersN columns of a block tile.
+/// Schedule of the stub. A worker computes bm / workersM rows and bn / workersN
+/// columns of a block tile.
 struct StubSchedule {
   int64_t stages = 2;
   int64_t accessBytes = 16;
@@ -41,7 +40,7 @@ struct StubSchedule {
         ScheduleRow("workers_m", &S::workersM, "workers of a block along m")
             .range(1, 1024)};
   }
-  static StubSchedule of(const Schedule &schedule) {
+  static StubSchedule unpack(const Schedule &schedule) {
     return unpackSchedule<StubSchedule>(schedule);
   }
   Schedule pack(const CodegenModel &path) const {
@@ -75,8 +74,8 @@ public:
   int64_t maxRows = 8, maxColumns = 4, maxWorkersM = 1024;
   /// 32 where each worker is a warp.
   int64_t threadsPerWorker = 1;
-  /// Its pipes' peak, and what its code executes, as shares of those of f32 on
-  /// CUDA cores.
+  /// Peak of the path's pipes, and operations of its code, as shares of the
+  /// peak and the operations of f32 on CUDA cores.
   double peakShare = 1, workShare = 1;
 
   llvm::StringRef name() const override { return "stub"; }
@@ -99,7 +98,7 @@ public:
   }
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     UKernel result;
     result.blockTile = family.tiles[part];
     result.registerTile.assign(result.blockTile.size(), 1);
@@ -113,18 +112,18 @@ public:
     return result;
   }
   int64_t threads(const KernelFamily &family) const override {
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     return stub.workersM * stub.workersN * threadsPerWorker;
   }
   int64_t heightGranule(const KernelFamily &family) const override {
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     return family.combineAxis == matmulAxes.m ? stub.workersM : stub.workersN;
   }
   int64_t alignment(const Schedule &schedule) const override {
-    return StubSchedule::of(schedule).accessBytes;
+    return StubSchedule::unpack(schedule).accessBytes;
   }
   bool takesAnyAlignment(const Schedule &schedule) const override {
-    return StubSchedule::of(schedule).accessBytes == 4;
+    return StubSchedule::unpack(schedule).accessBytes == 4;
   }
   KernelFamily relaxed(const KernelFamily &family,
                        int64_t alignment) const override {
@@ -135,7 +134,7 @@ public:
   llvm::SmallVector<KernelFamily>
   unalignedVariants(const KernelFamily &family) const override {
     KernelFamily variant = family;
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     stub.accessBytes = 4;
     variant.schedule = stub.pack(*this);
     return {variant};
@@ -145,7 +144,7 @@ public:
                             const KernelFamily &family) const override {
     KernelResources result;
     result.threads = threads(family);
-    StubSchedule stub = StubSchedule::of(family.schedule);
+    StubSchedule stub = StubSchedule::unpack(family.schedule);
     for (unsigned part = 0; part < family.tiles.size(); ++part) {
       const BlockTile &tile = family.tiles[part];
       int64_t bytes = 4 * stub.stages * tile[matmulAxes.k] *
@@ -172,7 +171,7 @@ public:
     work.globalBytes =
         4.0 * tile[matmulAxes.k] * (tile[matmulAxes.m] + tile[matmulAxes.n]);
     work.registersPerThread = static_cast<double>(registersOf(family, part));
-    work.stepsAhead = StubSchedule::of(family.schedule).stages - 1;
+    work.stepsAhead = StubSchedule::unpack(family.schedule).stages - 1;
     return work;
   }
   double peakFlops(const Workload &, const DeviceSpec &device) const override {
@@ -202,7 +201,7 @@ inline llvm::Error StubModel::check(const Workload &workload,
     return invalid("expected parts along an axis that it combines");
   if (llvm::Error error = checkSchedule(family.schedule))
     return error;
-  StubSchedule stub = StubSchedule::of(family.schedule);
+  StubSchedule stub = StubSchedule::unpack(family.schedule);
   if (threads(family) % 32 != 0)
     return invalid("expected whole warps of 32 threads, but got " +
                    llvm::Twine(stub.workersM) + " by " +
@@ -243,7 +242,7 @@ inline StubSpace::StubSpace(const StubModel &path, const Workload &workload)
   combineAxes = path.axes;
   workerGranule = ceilDiv(32, path.threadsPerWorker);
   maxWorkers = 1024 / path.threadsPerWorker;
-  leastRowBytes = 4 * reduceGranule * 2;
+  minRowBytes = 4 * reduceGranule * 2;
 }
 
 inline void StubSpace::forEachBlock(int64_t alignment,
@@ -284,7 +283,7 @@ inline void StubSpace::forEachBlock(int64_t alignment,
 inline void StubSpace::forEachSchedule(const KernelFamily &block,
                                        FamilyVisitor visit) const {
   KernelFamily family = block;
-  StubSchedule schedule = StubSchedule::of(block.schedule);
+  StubSchedule schedule = StubSchedule::unpack(block.schedule);
   for (int64_t depth : {16, 24, 8, 32})
     for (int64_t stages : {3, 2}) {
       for (BlockTile &tile : family.tiles)

@@ -104,7 +104,7 @@ protected:
   void SetUp() override { ASSERT_TRUE(module); }
 
   PathSupport makeSupport() {
-    FailureOr<PathSupport> support = PathSupport::of(*module);
+    FailureOr<PathSupport> support = PathSupport::forModule(*module);
     EXPECT_TRUE(succeeded(support));
     return *support;
   }
@@ -131,7 +131,7 @@ TEST_P(RowDescriptionTest, ChangesNothing) {
 }
 
 TEST_P(RowDescriptionTest, DescribesNothingThatNoPathSupports) {
-  PathSupport none = makeSupport().by({});
+  PathSupport none = makeSupport().restrictedTo({});
   RowElements elements(none);
   EXPECT_FALSE(matchRows(findSeed(), none, elements).has_value());
 }

@@ -30,17 +30,18 @@ struct ShapeExplanation {
   bool isAligned = true;
   /// The program of that family.
   ReportedProgram program;
-  /// The score of the shape's best program less that of `program`. Below 0 if
-  /// the strategy prefers the former although `program` scores higher.
+  /// The score of the shape's best program minus the score of `program`. It is
+  /// below 0 if the strategy prefers the former although `program` scores
+  /// higher.
   double scoreLoss = 0;
   /// True if a family of the plan runs the shape's best program.
   bool planHasBest = false;
 
   /// The strategy's choice for the shape under the cost model `sia`.
   ReportedProgram siaChoice;
-  /// The program with the minimum predicted time among the plan's, those of the
-  /// report, SIA's choice and, under a cost model that predicts no times, the
-  /// strategy's choice by predicted times.
+  /// The program with the minimum predicted time among the plan's programs, the
+  /// programs of the report, SIA's choice and, under a cost model that does not
+  /// predict times, the strategy's choice by predicted times.
   ReportedProgram fastest;
   /// The program with the second lowest predicted time; no value if all run the
   /// same.
@@ -53,8 +54,8 @@ struct ShapeExplanation {
   double rooflineMicroseconds = 0;
 
   const ReportedProgram &best() const { return report.programs.front(); }
-  /// Returns the predicted time of a program over that of the fastest one, less
-  /// 1.
+  /// Returns the predicted time of a program divided by the fastest one's,
+  /// minus 1.
   double regretOf(const ReportedProgram &reported) const {
     return reported.microseconds() / fastest.microseconds() - 1;
   }
@@ -87,7 +88,8 @@ double rooflineMicroseconds(const SearchProblem &problem,
 
 /// Figures over several shapes; means are weighted.
 struct ExplanationSummary {
-  /// Predicted time over that of each shape's fastest program, less 1.
+  /// Predicted time divided by the time of each shape's fastest program,
+  /// less 1.
   struct Regret {
     double mean = 0, worst = 0;
     /// Index of the shape with the worst regret.
@@ -150,7 +152,7 @@ struct ShapeSamples {
 };
 
 /// Returns shapes along the main axis: all of its sizes if there are at most
-/// `limit`, or else a sample. Other axes with sizes of their own have a
+/// `limit`, or else a sample. Other axes that do not follow the main one have a
 /// representative size.
 ShapeSamples shapesAlongMainAxis(const Workload &workload, int64_t limit);
 

@@ -1,4 +1,4 @@
-//===- MeasureOptions.h - What a search measures, and by whom ---*- C++ -*-===//
+//===- MeasureOptions.h - Options of measurements ---------------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_MEASUREOPTIONS_H
 #define FTUNER_SEARCH_PROBLEM_MEASUREOPTIONS_H
 

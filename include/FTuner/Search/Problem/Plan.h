@@ -54,8 +54,8 @@ struct ShapePrediction {
   unsigned family = 0;
   /// Predicted time of that family's program.
   double microseconds = 0;
-  /// Predicted time over that of the fastest program that the search saw, less
-  /// 1.
+  /// Predicted time divided by the time of the fastest program that the search
+  /// saw, minus 1.
   double regret = 0;
   /// Probability that the fastest program that was seen is really at least as
   /// fast as the second, by the cost model that predicted their times

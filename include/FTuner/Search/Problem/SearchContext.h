@@ -1,4 +1,4 @@
-//===- SearchContext.h - What a search has beside its problem ---*- C++ -*-===//
+//===- SearchContext.h - Context of a search --------------------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHCONTEXT_H
 #define FTUNER_SEARCH_PROBLEM_SEARCHCONTEXT_H
 
@@ -24,8 +24,8 @@ struct SearchContext {
   /// The path of a file of measurements (MeasurementLog.h), which the search
   /// reads and appends to; empty for no log.
   std::string log = {};
-  /// Called with the number of measured shapes and that of all shapes; may be
-  /// empty.
+  /// Called with the number of measured shapes and the number of all shapes;
+  /// may be empty.
   std::function<void(int64_t done, int64_t total)> progress = {};
 
   /// Returns the measurer with budget and log: programs that the log knows cost

@@ -32,7 +32,8 @@ enum class ProgramPool {
   /// programs compete only if no partition is exact.
   Exact,
   /// Exact partitions by one uKernel, or by two of which neither divides the
-  /// extent, and those of the shape's own candidates that pad less than one row
+  /// extent, and partitions by candidates of the shape that pad less than one
+  /// row
   /// of threads. A program that misses a demand of the filter for the shape
   /// ranks lower, by the share that it misses.
   Tight,

@@ -1,4 +1,4 @@
-//===- SearchProblem.h - What a search is asked -----------------*- C++ -*-===//
+//===- SearchProblem.h - Problem that a search solves -----------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHPROBLEM_H
 #define FTUNER_SEARCH_PROBLEM_SEARCHPROBLEM_H
 
@@ -40,13 +40,13 @@ struct SearchProblem {
   /// Returns the evaluator of the cost model. Workload, device, options and
   /// cost model must not change after the first call.
   CostEvaluator &evaluator() const;
-  /// Returns the evaluator of the cost model if that predicts time, or else
-  /// that of `latency`.
+  /// Returns the evaluator of the cost model if that predicts time, or else the
+  /// evaluator of `latency`.
   CostEvaluator &predictor() const;
-  /// Returns the evaluator that scores every program of a search: that of the
-  /// prefilter if the cost model has one (`CostModel::prefilter`; the model
-  /// then orders the best programs anew, Reordering.h), or else that of the
-  /// cost model itself.
+  /// Returns the evaluator that scores every program of a search. It belongs to
+  /// the prefilter if the cost model has one (`CostModel::prefilter`; the model
+  /// then orders the best programs anew, Reordering.h), or else to the cost
+  /// model itself.
   CostEvaluator &rankingEvaluator() const;
   std::optional<Prefilter> prefilter() const {
     return costModel.prefilter(options.cost);
@@ -70,7 +70,7 @@ struct SearchProblem {
 
   /// Checks the problem itself: workload and options.
   llvm::Error check() const;
-  /// Checks that a plan may be run, whoever wrote it: every family has a
+  /// Checks that a plan may be run, from whatever source: every family has a
   /// correct kernel (`checkKernel`), indices and boxes fit, and no vector
   /// accesses an operand that is not aligned for it.
   llvm::Error checkLegality(const Plan &plan) const;

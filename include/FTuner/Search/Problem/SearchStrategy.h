@@ -1,7 +1,7 @@
 //===- SearchStrategy.h - Problem, solvers and checker ----------*- C++ -*-===//
 //
 // Always the same three steps: the problem checks itself, a strategy solves it,
-// the problem verifies the answer, whoever solved it (`solve`).
+// the problem verifies the answer, for every strategy (`solve`).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHSTRATEGY_H
@@ -21,9 +21,9 @@ class SearchStrategy {
 public:
   virtual ~SearchStrategy() = default;
   virtual llvm::StringRef name() const = 0;
-  /// Returns the options that the strategy reads beside those of every search:
-  /// members of SearchOptions, and options of its own, whose values are in
-  /// `SearchOptions::own`.
+  /// Returns the options that the strategy reads in addition to the options of
+  /// every search: members of SearchOptions, and options of the strategy, whose
+  /// values are in `SearchOptions::own`.
   virtual OptionDecls options() const { return {}; }
   /// Returns whether the strategy calls the measurer itself. The options of
   /// `MeasureOptions` that say what is measured then have no effect.

@@ -1,4 +1,4 @@
-//===- SearchTuning.h - What searches do by number --------------*- C++ -*-===//
+//===- SearchTuning.h - Numbers that tune searches --------------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHTUNING_H
 #define FTUNER_SEARCH_PROBLEM_SEARCHTUNING_H
 

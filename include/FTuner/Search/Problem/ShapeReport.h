@@ -39,8 +39,8 @@ struct StageReport {
   std::optional<DroppedCandidate> dropped;
 };
 
-/// Returns whether all blocks of a program are of one uKernel, be it that of
-/// one height of a pair.
+/// Returns whether all blocks of a program run one uKernel, which may be one of
+/// a pair.
 inline bool runsOneUKernel(const Partition &partition) {
   return partition.first == 0 || partition.second == 0;
 }

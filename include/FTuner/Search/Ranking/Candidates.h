@@ -35,14 +35,14 @@ struct Candidate {
 };
 
 struct CandidateSet {
-  /// Candidates, grouped by path in the order of the problem's paths; those of
-  /// one path in its order of preference among equal scores.
+  /// Candidates, grouped by path in the order of the problem's paths.
+  /// Candidates of one path are in its order of preference among equal scores.
   std::vector<Candidate> candidates;
-  /// Bytes to which operands must be aligned for all candidates.
+  /// Bytes to which operands must be aligned for every candidate to be usable.
   int64_t alignment = 1;
-  /// Number of candidates by the paper's tile rules: all, those of whole warps,
-  /// and those of whole warps that a path can emit with some reduce tile and
-  /// stages.
+  /// Number of candidates by the paper's tile rules: all candidates, candidates
+  /// of whole warps, and candidates of whole warps that a path can emit with
+  /// some reduce tile and stages.
   int64_t numByRules = 0;
   int64_t numWholeWarps = 0;
   int64_t numEmittable = 0;
@@ -52,13 +52,15 @@ struct CandidateSet {
   int64_t numSplit = 0;
 };
 
-/// Returns the candidates for operands of an alignment in bytes, or an error if
-/// no uKernel is feasible.
+/// Returns the candidates for operands that are aligned to `alignment` bytes,
+/// or an error if no uKernel is feasible. The candidates may need less than
+/// that: the set's `alignment` is the maximum of what they need.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
                                                  int64_t alignment);
 
-/// Returns the candidates for the alignment that sizes can reach, with slices
-/// of the reduce axis if these save time.
+/// Returns the candidates for the widest alignment that sizes of the workload
+/// can give, and in addition candidates with slices of the reduce axis if
+/// slices save time.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 
 } // namespace ftuner

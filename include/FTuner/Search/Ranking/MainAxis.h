@@ -24,7 +24,7 @@ unsigned mainAxisOf(const SearchProblem &problem);
 bool combinesAlongMainAxis(const SearchProblem &problem,
                            const ScheduleSpace &space);
 
-/// Returns remarks for a user who asked for the largest axis: about each path
+/// Returns remarks for a user that asked for the largest axis: about each path
 /// with candidates that cannot combine along it, and about another axis that is
 /// larger in some shapes of the range.
 std::vector<std::string> mainAxisRemarks(const SearchProblem &problem,

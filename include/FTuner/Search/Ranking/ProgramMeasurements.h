@@ -5,7 +5,7 @@
 // scores rank the programs that were not measured. Times and scores share one
 // scale.
 //
-// A score is read as a time relative to that of the best score among the
+// A score is read as a time relative to the time of the best score among the
 // measured programs (`relativeTime`). One unit for each shape, the median of
 // measured over relative times, converts relative times to microseconds, and
 // back. A program that was measured has its measured time. A program that was
@@ -55,7 +55,7 @@ struct ShapeMeasurements {
 std::string programKey(const Workload &workload, const KernelFamily &family,
                        llvm::ArrayRef<int64_t> shape);
 
-/// Returns the time of a program of `score` over that of a program of score
+/// Returns the time of a program of `score` divided by the time of one of score
 /// `best`. Scores are negated times or, if `best` is positive, rates. The ratio
 /// is above 0 and falls as the score rises.
 double relativeTime(double score, double best);
@@ -78,10 +78,11 @@ public:
   llvm::Error measure(const FamilyTable &table, RankedShape &ranked);
 
   /// Returns the rating of a family for a shape near one that was ranked.
-  /// `score` and `scoreNear` are the strategy's for this shape and for the
-  /// ranked one.
+  /// `score` and `neighbourScore` are the strategy's scores of the family, for
+  /// this shape and for the ranked one.
   double rate(const KernelFamily &family, llvm::ArrayRef<int64_t> shape,
-              const RankedShape &near, double score, double scoreNear) const;
+              const RankedShape &neighbour, double score,
+              double neighbourScore) const;
   /// Returns the measured time of a family's program for a ranked shape.
   std::optional<double> timeOf(const KernelFamily &family,
                                const RankedShape &ranked) const;

@@ -74,11 +74,11 @@ public:
   virtual llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) = 0;
   /// Returns the rating of a family for a shape near one that was ranked: its
   /// score, or less if the strategy would not have chosen it. `resources` are
-  /// those of the family; `near` is an answer of this ranker.
+  /// the family's; `neighbour` is an answer of this ranker.
   virtual double rate(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape,
-                      const RankedShape &near) const {
+                      const RankedShape &neighbour) const {
     return problem.score(family, shape);
   }
   /// Returns whether ratings are the scores of
@@ -100,11 +100,12 @@ public:
   /// Like `rank`, reordered by a cost model that has a prefilter, and by
   /// measured times if there are any.
   llvm::Expected<RankedShape> rankMeasured(llvm::ArrayRef<int64_t> shape);
-  /// Like `rate`, on the scale of `rankMeasured`; `near` is an answer of that.
+  /// Like `rate`, on the scale of `rankMeasured`; `neighbour` is an answer of
+  /// that.
   double rateMeasured(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape,
-                      const RankedShape &near) const;
+                      const RankedShape &neighbour) const;
 
   const SearchProblem &problem;
   const CandidateSet set;

@@ -3,7 +3,7 @@
 // RegTileRule and SmemTileRule (paper, algorithm 1 line 1 and section IV-A).
 //
 //   F          the divisors of every extent of an axis; a prime p contributes
-//              those of p − 1 and p + 1 too (53: those of 52 and 54)
+//              the divisors of p − 1 and p + 1, too (53: also of 52 and 54)
 //   register   sizes of F along space axes, 1 along the reduce axis
 //   block      multiples of the register tile in F along space axes; multiples
 //              of the memory transaction along the reduce axis

@@ -1,8 +1,9 @@
 //===- SearchOptionList.h - All options of a search -------------*- C++ -*-===//
 //
 // The parts of a search by name (strategy, cost model, paths), and the list of
-// all options: those of every search, and those that strategies and cost models
-// declare. Passes, pipelines, tools and Python take that list unchanged.
+// all options: the options of every search, and the options that strategies and
+// cost models declare. Passes, pipelines, tools and Python take that list
+// unchanged.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_SETUP_SEARCHOPTIONLIST_H
@@ -40,8 +41,8 @@ llvm::Expected<ChosenPaths> readPaths(const SearchChoice &choice);
 
 /// strategy, cost-model, paths, proven-paths and failed-paths.
 const OptionTable<SearchChoice> &searchChoiceOptions();
-/// The options of every search, then those of the strategies and of the cost
-/// models, as they are listed.
+/// Returns the options of every search, then the options of the strategies and
+/// of the cost models, in the order of their lists.
 const OptionList &searchOptionList();
 
 /// Reads the members of SearchOptions; values of other options go into `own`

@@ -20,7 +20,7 @@ struct SearchSetup {
   const CostModel *costModel = nullptr;
   /// Codegen paths whose families compete; problems refer to this list.
   ChosenPaths paths = {defaultCodegenModels()};
-  /// Options of the search; those of the cost model lack the calibration.
+  /// Options of the search; the cost model's options lack the calibration.
   SearchOptions options;
   /// The given calibration; without it, each device has its own or the global
   /// one.

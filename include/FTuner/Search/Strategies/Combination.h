@@ -7,10 +7,10 @@
 // divisor of H: 51 = 1·17 + 1·34. Both have one layout: the same threads, tiles
 // on the other axes, reduce tile and stages.
 //
-// Of the solutions for two uKernels the one with the smallest number of the
+// Among the solutions for two uKernels, the one with the smallest number of the
 // lower one wins, as in the dispatch of a family (Partition.h). If the higher
-// one divides H, that number is 0, and the program is that of the higher one
-// alone: 128 = 4·24 + 1·32 is 4·32.
+// one divides H, that number is 0, and the program has only the higher one: 128
+// = 4·24 + 1·32 is 4·32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_STRATEGIES_COMBINATION_H
@@ -56,7 +56,7 @@ enum class Pairing {
 };
 
 /// Returns the pool uProg of an extent ≥ 1: programs of one uKernel by index,
-/// then pairs by layout and heights. Of equal heights of one layout only the
+/// then pairs by layout and heights. Among equal heights of one layout only the
 /// first counts.
 std::vector<PooledProgram>
 combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent,

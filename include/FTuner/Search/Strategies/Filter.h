@@ -1,4 +1,4 @@
-//===- Filter.h - Which uKernels may serve a shape --------------*- C++ -*-===//
+//===- Filter.h - Filter of uKernels for a shape ----------------*- C++ -*-===//
 //
 // The stages of algorithm 1 after HardwareAlign, in the paper's order, for one
 // shape at a time:
@@ -17,8 +17,9 @@
 //
 //   threads            a multiple of 128 below 1024
 //   occupancy          at least two blocks for some SM, and Occ > 95 %
-//   registers          reg · (1 + k/16) of a thread below 255, those of up to
-//                      two blocks below an SM's; reg are its accumulators
+//   registers          reg · (1 + k/16) of a thread below 255, and the sum of
+//                      up to two blocks below an SM's registers; reg are the
+//                      thread's accumulators
 //   shared memory      of up to two blocks, below an SM's
 //   padding            Pad > 95 %
 //   shared memory CMR  the 20 greatest by FLOPs over what a block loads
@@ -53,15 +54,15 @@ bool crossPickAccepts(const FilterOptions &options, double pad, double occ);
 double crossPickDeficit(const FilterOptions &options, double pad, double occ);
 
 enum FilterStage {
-  // Of the paper.
+  // Stages of the paper.
   CrossPick,
   SetBound,
   SpaceAxis,
   ReduceAxis,
-  // Ours, after these.
+  // Stages that the paper lacks; they run after the paper's.
   Warps,
   Pareto,
-  // Of the artifact.
+  // Stages of the artifact.
   Threads,
   Occupancy,
   Registers,

@@ -27,7 +27,7 @@ struct FilterOptions {
   /// Minimum share of the shape's best compute-to-memory ratio (ψ, relative).
   double psi = 0.5;
   /// ψ as a count: the number of uKernels with the best ratios that the
-  /// artifact keeps, by its ratio of shared memory and then by that of
+  /// artifact keeps, by its ratio of shared memory and then by its ratio of
   /// registers.
   int64_t psiCountShared = 20, psiCount = 10;
   /// Blocks per SM that saturate the device (ACTIVE_BLOCK_PER_SM).

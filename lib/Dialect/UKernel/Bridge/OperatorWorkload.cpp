@@ -15,7 +15,7 @@ using namespace ftuner;
 // Axes
 //===----------------------------------------------------------------------===//
 
-/// The sizes of the range that are at least 1; size 1 if there is none.
+/// Returns the sizes of the range that are at least 1; size 1 if no size is.
 static SizeRange withoutZero(SizeRange range) {
   if (range.min >= 1)
     return range;
@@ -95,7 +95,7 @@ Workload ftuner::toUnrangedWorkload(ukernel::OperatorOpInterface op) {
 // Support
 //===----------------------------------------------------------------------===//
 
-FailureOr<PathSupport> PathSupport::of(ModuleOp module) {
+FailureOr<PathSupport> PathSupport::forModule(ModuleOp module) {
   PathSupport support;
   if (module->hasAttr(ukernel::UKernelDialect::kDeviceAttrName)) {
     FailureOr<DeviceSpec> device = deviceOf(module);
@@ -119,7 +119,8 @@ void PathSupport::add(ArrayRef<const CodegenModel *> others) {
       paths.push_back(path);
 }
 
-PathSupport PathSupport::by(ArrayRef<const CodegenModel *> chosen) const {
+PathSupport
+PathSupport::restrictedTo(ArrayRef<const CodegenModel *> chosen) const {
   PathSupport support = *this;
   support.paths.assign(chosen.begin(), chosen.end());
   return support;
@@ -149,7 +150,7 @@ llvm::Error PathSupport::check(const Workload &workload) const {
       if (!error)
         return error;
       std::string ofDevice = llvm::toString(std::move(error));
-      // Those of other devices say little more.
+      // Reasons for other devices would add little.
       if (reason.empty())
         reason = std::move(ofDevice);
     }

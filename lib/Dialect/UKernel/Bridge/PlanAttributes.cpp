@@ -123,8 +123,8 @@ std::vector<SizeWeight> ftuner::toWeights(ukernel::RangeAttr attribute) {
   return weights;
 }
 
-/// The axes of a set in which each has a bit; empty for that of a family by
-/// default.
+/// Returns the axes of a set that has a bit for each axis; an empty list for
+/// the default set of a family.
 static SmallVector<int64_t> reduceList(uint32_t axes) {
   SmallVector<int64_t> list;
   if (axes == KernelFamily().reduceAxes)
@@ -268,7 +268,7 @@ toPredictions(ukernel::PredictionsAttr attribute) {
   return predictions;
 }
 
-/// Names of who made the plan, by their keys in `search`.
+/// Names of the search that made the plan, by their keys in `search`.
 static constexpr std::pair<llvm::StringLiteral, std::string Plan::*>
     searchNames[] = {{"strategy", &Plan::strategy},
                      {"cost_model", &Plan::costModel},

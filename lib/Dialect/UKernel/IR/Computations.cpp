@@ -1,4 +1,4 @@
-//===- Computations.cpp - What an operator computes, for the core ---------===//
+//===- Computations.cpp - Computations of operators -----------------------===//
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
@@ -149,7 +149,7 @@ void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
 // Computations
 //===----------------------------------------------------------------------===//
 
-/// Of an operation of the dialects arith and math.
+/// Returns the kind of an operation of the dialects arith and math.
 static OperationKind kindOf(Operation &op) {
   if (isa<math::FmaOp>(op))
     return OperationKind::MultiplyAdd;
@@ -226,7 +226,7 @@ bool ftuner::isInvariant(Operation &op, function_ref<bool(Value)> isKnown) {
          llvm::all_of(op.getOperands(), isKnown);
 }
 
-/// What becomes of a factor, but for exact casts alone.
+/// Returns the prologue of a factor; an empty one if it has only exact casts.
 static std::vector<Operations> prologueOf(const SumOfProducts &parts,
                                           unsigned factor) {
   std::vector<Operations> result;
@@ -285,8 +285,8 @@ void ftuner::setComputations(
     parts.epilogue = collectOperations(*bodies.epilogue);
   std::optional<SumOfProducts> product = matchSumOfProducts(combiner);
   if (product) {
-    // Units multiply what they are given and add to what they hold; factors
-    // need no cast of their own.
+    // Units multiply values of the factors' type and add to accumulators of
+    // another one; factors need no separate cast.
     parts.multipliedType =
         multipliedType(toElementType(product->narrowFactor(0).getType()),
                        toElementType(product->narrowFactor(1).getType()),

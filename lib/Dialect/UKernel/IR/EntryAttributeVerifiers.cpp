@@ -1,4 +1,4 @@
-//===- EntryAttributeVerifiers.cpp - What launch descriptors must keep ----===//
+//===- EntryAttributeVerifiers.cpp - Rules of launch descriptors ----------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/TensorMap.h"
 
@@ -14,15 +14,15 @@ using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 // Tensor maps
 //===----------------------------------------------------------------------===//
 
-/// tensor_map_c1, but for the number of strides.
-static LogicalResult verifyExtents(EmitError emitError, StringRef what,
+/// Verifies tensor_map_c1, except for the number of strides.
+static LogicalResult verifyExtents(EmitError emitError, StringRef subject,
                                    ArrayAttr extents) {
   for (Attribute extent : extents) {
     if (isa<StringAttr>(extent))
       continue;
     auto number = dyn_cast<IntegerAttr>(extent);
     if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
-      return emitError() << "expected " << what
+      return emitError() << "expected " << subject
                          << " that are names of parameters or numbers of at "
                             "least 0, but got "
                          << extent;
@@ -97,7 +97,7 @@ static FailureOr<ParameterKind> verifyParameter(EmitError emitError,
   return *kind;
 }
 
-/// The parameter of that kind and name; null if there is none.
+/// Returns the parameter of that kind and name; null if there is no such one.
 static DictionaryAttr findParameter(ArrayAttr parameters, ParameterKind kind,
                                     StringRef name) {
   for (auto fields : parameters.getAsRange<DictionaryAttr>()) {

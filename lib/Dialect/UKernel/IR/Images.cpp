@@ -1,4 +1,4 @@
-//===- Images.cpp - Which images hold which kernels -----------------------===//
+//===- Images.cpp - Images that hold a kernel -----------------------------===//
 #include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 

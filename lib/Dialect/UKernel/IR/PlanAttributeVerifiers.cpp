@@ -1,4 +1,4 @@
-//===- PlanAttributeVerifiers.cpp - What plans must keep ------------------===//
+//===- PlanAttributeVerifiers.cpp - Rules of plans ------------------------===//
 //
 // Families, choices, rankings, predictions and plans.
 //
@@ -203,10 +203,10 @@ LogicalResult PlanAttr::verify(EmitError emitError,
     if (size_t other = family.getRank(); other != rank)
       return emitError() << "expected families of " << rank
                          << " axes, but got one of " << other;
-  auto verifyIndex = [&](StringRef what, int64_t index) -> LogicalResult {
+  auto verifyIndex = [&](StringRef subject, int64_t index) -> LogicalResult {
     if (index >= 0 && index < static_cast<int64_t>(families.size()))
       return success();
-    return emitError() << "expected " << what << " below " << families.size()
+    return emitError() << "expected " << subject << " below " << families.size()
                        << ", but got " << index;
   };
   for (ChoiceAttr choice : llvm::concat<const ChoiceAttr>(choices, unaligned)) {
@@ -239,11 +239,11 @@ LogicalResult PlanAttr::verify(EmitError emitError,
       failed(verifyIndex("unaligned_general", unalignedGeneral)))
     return failure();
   // Wider accesses would leave operands that are not aligned for them.
-  auto verifyAny = [&](StringRef what, int64_t index) -> LogicalResult {
+  auto verifyAny = [&](StringRef subject, int64_t index) -> LogicalResult {
     Schedule schedule = families[index].getSchedule().toSchedule();
     if (schedule.path().takesAnyAlignment(schedule))
       return success();
-    return emitError() << "expected " << what
+    return emitError() << "expected " << subject
                        << " for operands of any alignment, but family " << index
                        << " asks for " << schedule.path().alignment(schedule)
                        << " bytes";

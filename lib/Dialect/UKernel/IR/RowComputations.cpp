@@ -1,4 +1,4 @@
-//===- RowComputations.cpp - What a row reduction computes ----------------===//
+//===- RowComputations.cpp - Computations of row reductions ---------------===//
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 
 using namespace mlir;
@@ -32,9 +32,10 @@ private:
 
   Workload &workload;
   const RowBodies &bodies;
+  /// All axes, and all except the row's.
   AxisSet all, space;
-  /// Inputs and results of reductions so far: all of them, and those that have
-  /// one value for a row.
+  /// Inputs and results of reductions so far: `elements` has all of them,
+  /// `rowValues` only those with one value for a row.
   std::vector<Read> elements, rowValues;
 };
 
@@ -90,13 +91,17 @@ void RowDescriber::addReduction(unsigned number) {
   rowValues.push_back(Read::computation(number));
 }
 
+/// Adds the computation that a slice of a row ends with: it writes the state of
+/// every reduction, unchanged, to an output of the operator, for a later kernel
+/// that merges the slices.
 void RowDescriber::addStates() {
   Computation states;
   states.name = "states";
   states.axes = space;
-  for (auto [number, state] : llvm::enumerate(bodies.states)) {
-    states.reads.push_back(Read::computation(number));
-    states.writes.push_back(state);
+  // The computations so far are the reductions, under the same numbers.
+  for (auto [reduction, output] : llvm::enumerate(bodies.states)) {
+    states.reads.push_back(Read::computation(reduction));
+    states.writes.push_back(output);
   }
   workload.computations.push_back(std::move(states));
 }

@@ -1,4 +1,4 @@
-//===- SliceMerge.cpp - What adds slices of a reduction up ----------------===//
+//===- SliceMerge.cpp - Operators that merge slices -----------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -130,7 +130,7 @@ static LogicalResult verifySymbols(Operation *op, Attribute attribute) {
   return success();
 }
 
-/// dialect_c10, but for the number of entries.
+/// Verifies dialect_c10, except for the number of entries.
 static LogicalResult verifyExtents(Operation *op, Attribute attribute) {
   auto emitError = [&] {
     return op->emitOpError()
@@ -167,16 +167,16 @@ LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
                                                        NamedAttribute named) {
   StringRef name = named.getName();
   Attribute value = named.getValue();
-  auto expect = [&](bool isRightValue, StringRef what) -> LogicalResult {
+  auto expect = [&](bool isRightValue, StringRef expected) -> LogicalResult {
     if (isRightValue)
       return success();
     return op->emitOpError()
-           << "'" << name << "' expected " << what << ", but got " << value;
+           << "'" << name << "' expected " << expected << ", but got " << value;
   };
-  auto onlyOn = [&](bool isRightOp, StringRef what) -> LogicalResult {
+  auto onlyOn = [&](bool isRightOp, StringRef expected) -> LogicalResult {
     if (isRightOp)
       return success();
-    return op->emitOpError() << "'" << name << "' expected on " << what;
+    return op->emitOpError() << "'" << name << "' expected on " << expected;
   };
   if (name == kSymbolsAttrName) {
     if (failed(onlyOn(isa<ModuleOp>(op), "a module")))

@@ -1,4 +1,4 @@
-//===- UKernelInterfaces.cpp - What every operator says -------------------===//
+//===- UKernelInterfaces.cpp - Interfaces of operators --------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
@@ -285,8 +285,8 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// Whether the expression is a sum of multiples of dimensions, one at least,
-/// and a number.
+/// Returns whether the expression is a sum of multiples of dimensions, at least
+/// one, and a number.
 static bool isSumOfMultiples(AffineExpr position, unsigned numDims) {
   if (isa<AffineDimExpr>(position))
     return true;

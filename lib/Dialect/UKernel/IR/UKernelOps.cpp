@@ -76,7 +76,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.getCurrentLocation(&location) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
-  // What is no schedule would be taken for none.
+  // Without this check, another attribute would be taken for a missing
+  // schedule.
   Attribute schedule = result.attributes.get(getScheduleAttrName(result.name));
   if (schedule && !isa<ScheduleAttrInterface>(schedule))
     return parser.emitError(location)
@@ -214,7 +215,8 @@ LogicalResult CombineOp::verifyRegions() {
              << tile[axis] << " of the tile, but got " << height;
   if (getSplit().value_or(1) == 1)
     return success();
-  // Slices are sums: what comes once for all of them is another kernel's.
+  // Slices are sums: the kernel that adds them up starts from the operand and
+  // computes the epilogue, once for all slices.
   for (auto tile : getBody().front().getOps<TileOp>()) {
     auto op = dyn_cast<ReductionOpInterface>(tile.getOperator().getOperation());
     if (op && (op.hasEpilogue() ||
@@ -298,7 +300,7 @@ LogicalResult LaunchOp::verify() {
   return success();
 }
 
-/// launch_c3: what an argument must share with the kernel's.
+/// Returns whether an argument fits the kernel's parameter (launch_c3).
 static bool isCompatible(Type argument, Type parameter) {
   auto given = dyn_cast<MemRefType>(argument);
   auto wanted = dyn_cast<MemRefType>(parameter);

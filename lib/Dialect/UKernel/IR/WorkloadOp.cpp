@@ -14,7 +14,8 @@ using namespace ftuner::ukernel;
 // Accessors
 //===----------------------------------------------------------------------===//
 
-/// The number of init, which is that of the operand behind it if there is none.
+/// Returns the number of init; without init, the number of the operand that
+/// would follow it.
 static unsigned initNumber(WorkloadOp op) { return 2 + op.getInputs().size(); }
 
 AffineMap WorkloadOp::getMapOf(unsigned operandNumber) {
@@ -128,16 +129,17 @@ bool WorkloadOp::isOperandType(Type type) {
   return type.isInteger(1) || fillsBytes(type);
 }
 
-/// workload_c5: which of m, n and k an operand has and may have.
+/// Verifies workload_c5 for m, n and k: an operand has the axes that it must
+/// have, and only axes that it may have.
 static LogicalResult verifyProductAxes(WorkloadOp op, unsigned number,
                                        AffineMap map) {
   using W = WorkloadOp;
   auto has = [&](unsigned axis) { return map.isFunctionOfDim(axis); };
-  auto expect = [&](bool holds, StringRef what) -> LogicalResult {
+  auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
     if (holds)
       return success();
     return op.emitOpError("expected ")
-           << what << ", but got " << AffineMapAttr::get(map);
+           << expected << ", but got " << AffineMapAttr::get(map);
   };
   if (number == 0)
     return expect(has(W::kM) && has(W::kK) && !has(W::kN),
@@ -154,7 +156,7 @@ static LogicalResult verifyProductAxes(WorkloadOp op, unsigned number,
   return expect(!has(W::kK), "init and extras not indexed by k");
 }
 
-/// workload_c5: which operands have a batch axis.
+/// Verifies workload_c5 for batch axes.
 static LogicalResult verifyBatchAxes(WorkloadOp op) {
   for (unsigned axis = WorkloadOp::kNumProductAxes; axis < op.getNumAxes();
        ++axis) {

@@ -68,7 +68,7 @@ void ftuner::clonePromoted(OpBuilder &b, Operation &op, IRMapping &mapping,
       return;
     }
   }
-  // Bits are those of the type itself.
+  // A bitcast needs the bits of the type itself.
   bool isOfBits = isa<arith::BitcastOp>(op);
   for (Value operand : op.getOperands()) {
     Value value = lookup(operand);

@@ -1,4 +1,4 @@
-//===- Roundings.cpp - Where a program rounds -----------------------------===//
+//===- Roundings.cpp - Rounding operations of a program -------------------===//
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -44,8 +44,9 @@ bool SumOfProducts::isComputed(unsigned factor) const {
   return !isa<BlockArgument>(narrowFactor(factor));
 }
 
-/// What computes `value` from the factor number `factor` and inputs, in order;
-/// none if it reads the other factor or the accumulator, too, or not this one.
+/// Returns the operations that compute `value` from the factor number `factor`
+/// and inputs, in order; no value if they read the other factor or the
+/// accumulator, too, or do not read this factor.
 static std::optional<SmallVector<Operation *>>
 prologueOf(Value value, unsigned factor, Block &body) {
   bool isRead = false;
@@ -97,7 +98,7 @@ std::optional<SumOfProducts> ftuner::matchSumOfProducts(Block &body) {
       used.insert_range(*prologue);
       result.prologues[factor] = std::move(*prologue);
     }
-    // Nothing is computed for nobody.
+    // The body has no operations without a use.
     if (isMatch && used.size() + 1 == body.getOperations().size())
       return result;
   }
@@ -114,8 +115,8 @@ bool ftuner::isSumOfProducts(linalg::LinalgOp op) {
          parts->narrowFactor(1) == op.getBlock()->getArgument(1);
 }
 
-/// What computes the next value of an accumulator; null where the output is
-/// none.
+/// Returns the operation that computes the next value of an accumulator; null
+/// if the output is not an accumulator.
 static Operation *getUpdate(linalg::LinalgOp op, unsigned number) {
   if (op.getNumReductionLoops() == 0)
     return nullptr;
@@ -131,7 +132,8 @@ bool ftuner::accumulates(linalg::LinalgOp op, unsigned number) {
   return getUpdate(op, number) != nullptr;
 }
 
-/// Whether the operation works for an accumulator of the operator around it.
+/// Returns whether the operation updates an accumulator of the operator around
+/// it, or belongs to a sum of products.
 static bool staysWide(Operation *op) {
   auto structured = dyn_cast_or_null<linalg::LinalgOp>(op->getParentOp());
   if (!structured)

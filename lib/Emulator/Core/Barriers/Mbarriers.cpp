@@ -143,8 +143,8 @@ void Mbarriers::release(Fiber &fiber) {
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-void Mbarriers::settle(Mbarrier &mbarrier) {
-  ++scheduler.cluster().events;
+void Mbarriers::completePhaseIfDone(Mbarrier &mbarrier) {
+  ++scheduler.cluster().events; // Threads that poll may see another state.
   if (mbarrier.pending != 0 || mbarrier.bytes != 0)
     return;
   ++mbarrier.phase;
@@ -192,7 +192,7 @@ uint64_t Mbarriers::arrive(Fiber &fiber, char *address, uint32_t count,
   if (mbarrier.pending == 0 && mbarrier.bytes < 0)
     fail(" was told of ", -mbarrier.bytes, " bytes more than its phase ",
          mbarrier.phase, " expects");
-  settle(mbarrier);
+  completePhaseIfDone(mbarrier);
   return state;
 }
 

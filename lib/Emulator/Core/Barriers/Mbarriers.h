@@ -61,8 +61,10 @@ public:
   const Mbarrier &operator[](uint32_t number) const {
     return mbarriers[number];
   }
-  /// Goes on to the next phase if this one is over, and wakes who waits.
-  void settle(Mbarrier &mbarrier);
+  /// Starts the mbarrier's next phase and wakes the threads that wait for it,
+  /// if all arrivals and bytes of the current phase are there. Every change of
+  /// either number must be followed by a call.
+  void completePhaseIfDone(Mbarrier &mbarrier);
   bool isWaitedFor(const Mbarrier &mbarrier) const;
   /// "the mbarrier at offset 0 of dynamic shared memory".
   std::string describe(const Mbarrier &mbarrier) const;

@@ -95,7 +95,7 @@ void Transfers::land(const Transfer &transfer) {
   if (mbarrier.pending == 0 && mbarrier.bytes < 0)
     return fail(" is told of ", -mbarrier.bytes, " bytes more than its phase ",
                 mbarrier.phase, " expects");
-  mbarriers.settle(mbarrier);
+  mbarriers.completePhaseIfDone(mbarrier);
 }
 
 void Transfers::reportPending() const {

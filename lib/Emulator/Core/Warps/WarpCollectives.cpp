@@ -31,21 +31,21 @@ void WarpCollectives::meetOthers(Fiber &fiber) {
     scheduler.yield(fiber, Fiber::State::AtWarpOp);
 }
 
-bool WarpCollectives::complete() {
+bool WarpCollectives::completeWaiting() {
   if (scheduler.count(Fiber::State::AtWarpOp) == 0)
     return false;
   const Cluster &cluster = scheduler.cluster();
-  bool any = false;
+  bool hasPerformed = false;
   for (size_t i = 0; i < warps.size() && !cluster.isStopped; ++i)
-    any |= completeWarp(i);
-  return any && !cluster.isStopped;
+    hasPerformed |= completeWarp(i);
+  return hasPerformed && !cluster.isStopped;
 }
 
 bool WarpCollectives::completeWarp(size_t index) {
   Warp &warp = warps[index];
   Fiber *lanes = &scheduler.fibers()[index * kWarpSize];
   const Cluster &cluster = scheduler.cluster();
-  bool any = false;
+  bool hasPerformed = false;
   for (uint32_t lane = 0; lane < kWarpSize && !cluster.isStopped; ++lane) {
     if (!(warp.waiting >> lane & 1))
       continue;
@@ -69,9 +69,9 @@ bool WarpCollectives::completeWarp(size_t index) {
     if ((present & expected) != expected)
       continue; // The rest may still come; else reportMissingLanes reports it.
     execute(index, lanes, expected);
-    any = true;
+    hasPerformed = true;
   }
-  return any;
+  return hasPerformed;
 }
 
 //===----------------------------------------------------------------------===//

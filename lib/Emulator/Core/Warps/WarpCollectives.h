@@ -36,24 +36,27 @@ public:
   void copyMatrices(Fiber &fiber, WarpOp op, char *row, uint32_t *registers,
                     uint32_t code, uint32_t site);
 
-  /// Lets the lanes go whose partners all arrived. Returns whether any did, or
-  /// stops the cluster where they never will.
-  bool complete();
+  /// Performs every collective for which all live lanes of its mask wait, and
+  /// wakes these lanes. Called once no thread can go on. Returns whether it
+  /// performed one; stops the cluster and returns false if a lane is missing
+  /// from the mask of its own collective.
+  bool completeWaiting();
   /// Reports which lanes do not come to a collective where threads wait.
   bool reportMissingLanes() const;
 
 private:
   struct Warp {
     uint32_t waiting = 0; ///< Lanes that wait at a collective.
-    bool isMixed = false; ///< They may wait at different ones.
+    bool isMixed = false; ///< They may wait at different collectives.
   };
 
   /// Waits for the lanes of the thread's request. A waiting thread has no frame
   /// for it on its stack: the stacks of a warp share the cache.
   void meetOthers(Fiber &fiber);
+  /// Like `completeWaiting`, for one warp.
   bool completeWarp(size_t warp);
-  /// Performs what the lanes `present` wait for, and lets them go unless it
-  /// stops the cluster. `lanes` are those of the warp.
+  /// Performs the collective that the lanes `present` wait for, and wakes these
+  /// lanes unless it stops the cluster. `lanes` are all lanes of the warp.
   void execute(size_t warp, Fiber *lanes, uint32_t present);
   void shuffle(Fiber *lanes, uint32_t present);
   void elect(Fiber *lanes, uint32_t present);

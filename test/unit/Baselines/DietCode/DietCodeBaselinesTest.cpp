@@ -77,13 +77,13 @@ private:
 };
 } // namespace
 
-// Programs that are predicted together have the times that each has alone.
+// Programs that are predicted together have the times that each has by itself.
 TEST_F(DietCodeBaselinesTest, PredictionsInBatchesGiveTheSamePlan) {
   auto planBy = [&](const CostModel &model, const char *mode) {
-    SearchProblem of{dense, device, paths, model, {}};
-    of.options.own["trials"] = int64_t(16);
-    of.options.own["dietcode-mode"] = std::string(mode);
-    return llvm::cantFail(solve(of, *findSearchStrategy("dietcode")));
+    SearchProblem planned{dense, device, paths, model, {}};
+    planned.options.own["trials"] = int64_t(16);
+    planned.options.own["dietcode-mode"] = std::string(mode);
+    return llvm::cantFail(solve(planned, *findSearchStrategy("dietcode")));
   };
   const CostModel &learned = *findCostModel("learned");
   for (const char *mode : {"joint", "bucket"}) {
@@ -124,14 +124,14 @@ TEST_F(DietCodeBaselinesTest, EveryModeKeepsTheContract) {
       SearchProblem p = problem(workload, mode);
       p.options.own["instances"] = int64_t(3);
       p.options.own["buckets"] = int64_t(4);
-      for (int64_t most : {1, 2, 16}) {
-        if (most != 16 && llvm::StringRef(name) != "dense")
+      for (int64_t maxKernels : {1, 2, 16}) {
+        if (maxKernels != 16 && llvm::StringRef(name) != "dense")
           continue;
-        p.options.maxKernels = most;
+        p.options.maxKernels = maxKernels;
         llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("dietcode"));
         ASSERT_TRUE(static_cast<bool>(plan))
             << llvm::toString(plan.takeError());
-        EXPECT_LE(plan->families.size(), static_cast<size_t>(most));
+        EXPECT_LE(plan->families.size(), static_cast<size_t>(maxKernels));
       }
     }
 }
@@ -141,15 +141,15 @@ TEST_F(DietCodeBaselinesTest, FewKernelsServeAllBuckets) {
   Workload tokens =
       Workload::matmul({1, 268}, SizeRange::fixed(2304), SizeRange::fixed(768));
   for (const char *mode : {"bucket", "per-shape", "loop-partitioning"})
-    for (int64_t most : {1, 2, 3}) {
-      SCOPED_TRACE(std::string(mode) + " " + std::to_string(most));
+    for (int64_t maxKernels : {1, 2, 3}) {
+      SCOPED_TRACE(std::string(mode) + " " + std::to_string(maxKernels));
       SearchProblem p = problem(tokens, mode);
       p.options.own["trials"] = int64_t(24);
       p.options.own["buckets"] = int64_t(4);
-      p.options.maxKernels = most;
+      p.options.maxKernels = maxKernels;
       llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("dietcode"));
       ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
-      EXPECT_LE(plan->families.size(), static_cast<size_t>(most));
+      EXPECT_LE(plan->families.size(), static_cast<size_t>(maxKernels));
     }
 }
 
@@ -164,8 +164,8 @@ TEST_F(DietCodeBaselinesTest, AlignedSizesLeaveOneKernelForOthers) {
     ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
     EXPECT_EQ(plan->families.size(), 4u);
     EXPECT_EQ(llvm::count_if(plan->families,
-                             [](const KernelFamily &of) {
-                               return of.takesAnyAlignment();
+                             [](const KernelFamily &family) {
+                               return family.takesAnyAlignment();
                              }),
               1);
     EXPECT_TRUE(plan->unalignedEntries.empty());
@@ -233,12 +233,12 @@ TEST_F(DietCodeBaselinesTest, PerShapeTakesDivisorsOfEachShape) {
   ASSERT_TRUE(static_cast<bool>(plan));
   EXPECT_EQ(*statistic(*plan, "searches"), 8);
   EXPECT_EQ(*statistic(*plan, "without_divisors"), 0);
-  // A round of each, of which there are no more trials.
+  // Each search has one round: there are no trials for more.
   EXPECT_EQ(*statistic(*plan, "micro_kernels"), 8 * 64);
-  for (const ShapePrediction &of : plan->predictions)
-    for (auto [extent, tile] :
-         llvm::zip_equal(of.shape, plan->families[of.family].tiles.front()))
-      EXPECT_EQ(extent % tile, 0) << of.shape[0];
+  for (const ShapePrediction &prediction : plan->predictions)
+    for (auto [extent, tile] : llvm::zip_equal(
+             prediction.shape, plan->families[prediction.family].tiles.front()))
+      EXPECT_EQ(extent % tile, 0) << prediction.shape[0];
 }
 
 TEST_F(DietCodeBaselinesTest, LoopPartitioningPadsLessThanARowOfThreads) {
@@ -403,7 +403,7 @@ protected:
   llvm::SmallString<64> folder;
   std::vector<WeightedShape> shapes = {
       {{1, 2304, 768}, 1}, {{53, 2304, 768}, 1}, {{128, 2304, 768}, 1}};
-  /// Of the last search.
+  /// The best result of the last search.
   double best = 0;
 };
 } // namespace
@@ -480,9 +480,9 @@ TEST_F(DietCodeTransferTest, AModelServesFromTheFirstRound) {
   LearnedModel source = learn(256);
   device = *loadDeviceSpec("a100");
   learn(64);
-  double without = best;
+  double withoutSource = best;
   LearnedModel model = learn(64, &source);
-  EXPECT_GT(best, without);
+  EXPECT_GT(best, withoutSource);
   EXPECT_EQ(model.texts.size(), 2u);
   EXPECT_EQ(model.size(), 64u);
 }

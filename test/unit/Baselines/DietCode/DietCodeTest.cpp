@@ -20,21 +20,21 @@ using namespace ftuner;
 TEST(DietCodeOccupancyTest, AsWorkedByHand) {
   EXPECT_DOUBLE_EQ(busyShare(144, 40), 0.9);
   OccupancyFactor linear;
-  EXPECT_DOUBLE_EQ(linear.of(144, 40), 0.93);
-  EXPECT_DOUBLE_EQ(linear.of(36, 40), 0.93);
-  EXPECT_DOUBLE_EQ(linear.of(41, 40), 0.65875);
+  EXPECT_DOUBLE_EQ(linear.valueFor(144, 40), 0.93);
+  EXPECT_DOUBLE_EQ(linear.valueFor(36, 40), 0.93);
+  EXPECT_DOUBLE_EQ(linear.valueFor(41, 40), 0.65875);
   OccupancyFactor hyperbolic;
   hyperbolic.form = OccupancyForm::Hyperbolic;
-  EXPECT_NEAR(hyperbolic.of(144, 40), 0.9506, 5e-5);
-  EXPECT_NEAR(hyperbolic.of(36, 40), 0.9280, 5e-5);
-  EXPECT_NEAR(hyperbolic.of(41, 40), 0.6923, 5e-5);
+  EXPECT_NEAR(hyperbolic.valueFor(144, 40), 0.9506, 5e-5);
+  EXPECT_NEAR(hyperbolic.valueFor(36, 40), 0.9280, 5e-5);
+  EXPECT_NEAR(hyperbolic.valueFor(41, 40), 0.6923, 5e-5);
   OccupancyFactor share;
   share.form = OccupancyForm::Share;
-  EXPECT_DOUBLE_EQ(share.of(41, 40), 41.0 / 80);
+  EXPECT_DOUBLE_EQ(share.valueFor(41, 40), 41.0 / 80);
   for (OccupancyForm form : {OccupancyForm::Linear, OccupancyForm::Hyperbolic,
                              OccupancyForm::Share, OccupancyForm::Off})
     for (int blocks : {40, 80, 4000})
-      EXPECT_DOUBLE_EQ(OccupancyFactor{form}.of(blocks, 40), 1);
+      EXPECT_DOUBLE_EQ(OccupancyFactor{form}.valueFor(blocks, 40), 1);
 }
 
 /// Runs of 1 to 400 blocks on 80 SMs that a k slows down, with an error of 5 %
@@ -49,7 +49,7 @@ static std::vector<RaggedRun> raggedRuns(double k, size_t count,
     double blocks = 1 + drawBelow(400, random);
     double share = busyShare(blocks, 80);
     if (share < 0.98)
-      runs.push_back({share, (1 + error(random)) / truth.of(blocks, 80)});
+      runs.push_back({share, (1 + error(random)) / truth.valueFor(blocks, 80)});
   }
   return runs;
 }
@@ -85,10 +85,10 @@ TEST(DietCodeVotesTest, CoversWithFewAndBreaksNothing) {
   EXPECT_EQ(chooseByVotes(scores, 4)[1], std::nullopt);
 }
 
-/// The least number of kernels such that each shape has one of its `count`
-/// best.
-static size_t leastCover(const VoteMatrix &scores, size_t count) {
-  size_t numKernels = scores.front().size(), least = numKernels;
+/// Returns the minimum number of kernels such that each shape has one of its
+/// `count` best.
+static size_t minCover(const VoteMatrix &scores, size_t count) {
+  size_t numKernels = scores.front().size(), minimum = numKernels;
   for (unsigned mask = 1; mask < 1u << numKernels; ++mask) {
     bool covers = llvm::all_of(scores, [&](const std::vector<double> &row) {
       std::vector<double> sorted = row;
@@ -99,12 +99,12 @@ static size_t leastCover(const VoteMatrix &scores, size_t count) {
       return false;
     });
     if (covers)
-      least = std::min<size_t>(least, llvm::popcount(mask));
+      minimum = std::min<size_t>(minimum, llvm::popcount(mask));
   }
-  return least;
+  return minimum;
 }
 
-TEST(DietCodeVotesTest, NeedsHardlyMoreThanTheLeastCover) {
+TEST(DietCodeVotesTest, NeedsNoMoreThanTheMinCover) {
   std::mt19937_64 random(5);
   int numLarger = 0;
   for (int trial = 0; trial < 200; ++trial) {
@@ -112,28 +112,28 @@ TEST(DietCodeVotesTest, NeedsHardlyMoreThanTheLeastCover) {
     for (std::vector<double> &row : scores)
       for (double &score : row)
         score = 1 + drawUnit(random);
-    for (size_t most = 1; most <= 6; ++most) {
+    for (size_t maxKernels = 1; maxKernels <= 6; ++maxKernels) {
       std::set<unsigned> used;
-      for (std::optional<unsigned> kernel : chooseByVotes(scores, most))
+      for (std::optional<unsigned> kernel : chooseByVotes(scores, maxKernels))
         used.insert(*kernel);
-      EXPECT_LE(used.size(), most);
+      EXPECT_LE(used.size(), maxKernels);
     }
-    // With two votes for each: greedy against the least.
+    // The greedy cover is compared with the minimum.
     for (size_t count = 1; count <= 6; ++count) {
       std::set<unsigned> used;
       for (std::optional<unsigned> kernel :
-           chooseByVotes(scores, leastCover(scores, count)))
+           chooseByVotes(scores, minCover(scores, count)))
         used.insert(*kernel);
-      numLarger += used.size() > leastCover(scores, count);
+      numLarger += used.size() > minCover(scores, count);
     }
   }
   EXPECT_EQ(numLarger, 0);
 }
 
-// Votes for all that are nearly best lose little more than the best cover.
+// Votes for all nearly best kernels lose little more than the best cover.
 TEST(DietCodeVotesTest, NearVotesLoseLittle) {
   std::mt19937_64 random(7);
-  double near = 0, least = 0;
+  double nearLoss = 0, minLoss = 0;
   for (int trial = 0; trial < 200; ++trial) {
     VoteMatrix scores(8, std::vector<double>(8));
     for (std::vector<double> &row : scores)
@@ -151,15 +151,15 @@ TEST(DietCodeVotesTest, NearVotesLoseLittle) {
     for (auto kernel : chooseByVotes(scores, 2, Votes::Near))
       used.insert(*kernel);
     ASSERT_LE(used.size(), 2u);
-    near += lossOf(*used.begin(), *used.rbegin());
+    nearLoss += lossOf(*used.begin(), *used.rbegin());
     double best = std::numeric_limits<double>::infinity();
     for (unsigned a = 0; a < 8; ++a)
       for (unsigned b = 0; b < a; ++b)
         best = std::min(best, lossOf(a, b));
-    least += best;
+    minLoss += best;
   }
-  EXPECT_LT(near, 1.15 * least);
-  // A shape that nothing serves has nothing.
+  EXPECT_LT(nearLoss, 1.15 * minLoss);
+  // A shape that no kernel serves gets no kernel.
   VoteMatrix none = {{1, 2}, {0, 0}};
   EXPECT_EQ(chooseByVotes(none, 2, Votes::Near)[1], std::nullopt);
 }
@@ -234,16 +234,16 @@ TEST_F(DietCodeTest, DrawsAreLegalAndMutationsStaySo) {
   std::mt19937_64 random(1);
   int64_t count = runsEverything() ? 100'000 : 20'000, numEmittable = 0;
   for (bool isPerfect : {true, false}) {
-    DietCodeSpace of = space(isPerfect);
+    DietCodeSpace drawSpace = space(isPerfect);
     for (int64_t i = 0; i < count / 2; ++i) {
-      std::optional<MicroKernel> drawn = of.sample(random);
+      std::optional<MicroKernel> drawn = drawSpace.sample(random);
       if (!drawn)
         continue;
-      ASSERT_TRUE(of.isLegal(*drawn));
+      ASSERT_TRUE(drawSpace.isLegal(*drawn));
       if (isPerfect)
         ASSERT_EQ(768 % (*drawn)[2].inner, 0);
-      MicroKernel child = of.mutate(*drawn, shapes.back().shape, random);
-      ASSERT_TRUE(of.isLegal(child)) << child[0].threads;
+      MicroKernel child = drawSpace.mutate(*drawn, shapes.back().shape, random);
+      ASSERT_TRUE(drawSpace.isLegal(child)) << child[0].threads;
       for (unsigned axis = 0; axis < 3; ++axis)
         ASSERT_EQ(child[axis].threads, (*drawn)[axis].threads);
       auto family = simt->threadFamily(workload, *drawn, 16);
@@ -262,11 +262,11 @@ TEST_F(DietCodeTest, DrawsEveryMicroKernelOfASmallSpace) {
       Workload::matmul({1, 4}, SizeRange::fixed(64), SizeRange::fixed(2));
   DeviceSpec oneWarp = device;
   oneWarp.maxThreadsPerBlock = 32;
-  DietCodeSpace of(small, oneWarp, {4, 64, 2}, {});
+  DietCodeSpace smallSpace(small, oneWarp, {4, 64, 2}, {});
   std::set<std::vector<int64_t>> seen;
   std::mt19937_64 random(3);
   for (int i = 0; i < 20'000; ++i)
-    if (std::optional<MicroKernel> drawn = of.sample(random)) {
+    if (std::optional<MicroKernel> drawn = smallSpace.sample(random)) {
       std::vector<int64_t> key;
       for (const ThreadTile &tile : *drawn)
         key.insert(key.end(), {tile.threads, tile.strips, tile.inner});
@@ -279,20 +279,21 @@ TEST_F(DietCodeTest, DrawsEveryMicroKernelOfASmallSpace) {
   EXPECT_EQ(seen.size(), size_t(2 * (3 * 2 + 2 * 4 + 1 * 4)));
 }
 
-/// Microseconds by a made-up truth: rates fall with the distance of a block
-/// from one optimum, by tile, threads and k tile.
+/// Returns microseconds by a made-up truth: rates fall with the distance of a
+/// block from one optimum, by tile, threads and k tile.
 static DietCodeTuner::Timer syntheticTimer(const SearchProblem &problem,
                                            int64_t *asked = nullptr) {
   return [&problem, asked](llvm::ArrayRef<MeasurementRequest> requests) {
     std::vector<llvm::Expected<double>> times;
     for (const MeasurementRequest &request : requests) {
       const UKernel u = request.family.ukernel(0);
-      auto off = [](double value, double best) {
+      auto distanceOf = [](double value, double best) {
         return std::abs(std::log2(value / best));
       };
-      double distance = off(u.blockTile[0], 96) + off(u.blockTile[1], 128) +
-                        off(u.blockTile[2], 24) / 2 +
-                        off(u.registerTile[0], 6) + off(u.registerTile[1], 4);
+      double distance =
+          distanceOf(u.blockTile[0], 96) + distanceOf(u.blockTile[1], 128) +
+          distanceOf(u.blockTile[2], 24) / 2 +
+          distanceOf(u.registerTile[0], 6) + distanceOf(u.registerTile[1], 4);
       double rate = 4e12 / (1 + distance * distance / 4);
       double blocks = 1, padded = 2;
       for (auto [axis, extent] : llvm::enumerate(request.shape)) {
@@ -303,7 +304,7 @@ static DietCodeTuner::Timer syntheticTimer(const SearchProblem &problem,
       }
       OccupancyFactor occupancy;
       times.push_back(padded / rate /
-                      occupancy.of(blocks, problem.device.smCount) * 1e6);
+                      occupancy.valueFor(blocks, problem.device.smCount) * 1e6);
       if (asked)
         ++*asked;
     }
@@ -328,13 +329,13 @@ TEST(DietCodeSignTest, AsInTables) {
   EXPECT_EQ(signTest(10, 20), 1);
 }
 
-// Tiles that are no divisors, too: millions of micro-kernels.
+// The space has tiles that are not divisors, too: millions of micro-kernels.
 TEST_F(DietCodeTest, LearnsAnUnknownTruthFasterThanRandomDraws) {
   SearchProblem p = problem();
   bool isWhole = runsEverything();
   int numSeeds = isWhole ? 20 : 3;
   size_t trials = isWhole ? 1000 : 400;
-  DietCodeSpace of = space(/*perfectTiles=*/false);
+  DietCodeSpace drawSpace = space(/*perfectTiles=*/false);
   int64_t numPoints = 0;
   for (int64_t threads = 32; threads <= device.maxThreadsPerBlock;
        threads += 32)
@@ -344,7 +345,7 @@ TEST_F(DietCodeTest, LearnsAnUnknownTruthFasterThanRandomDraws) {
         kernel[0].threads = m;
         kernel[1].threads = threads / m;
         // Strips, and inner tiles along m and k.
-        if (of.isLegal(kernel))
+        if (drawSpace.isLegal(kernel))
           numPoints += std::min<int64_t>(8, ceilDiv(2304, threads / m)) *
                        std::min<int64_t>(64, ceilDiv(2048, m)) * 64;
       }
@@ -386,7 +387,7 @@ TEST_F(DietCodeTest, LearnsAnUnknownTruthFasterThanRandomDraws) {
     std::mt19937_64 random(1000 + seed);
     std::vector<KernelFamily> drawn;
     while (drawn.size() < trials) {
-      std::optional<MicroKernel> tiles = of.sample(random);
+      std::optional<MicroKernel> tiles = drawSpace.sample(random);
       if (!tiles)
         continue;
       auto family = simt->threadFamily(workload, *tiles, 16);
@@ -506,8 +507,8 @@ TEST_F(DietCodeTest, SizesThatWereNotSampledLoseLittle) {
     } else {
       auto chosen = tuner.choose(12);
       ASSERT_TRUE(static_cast<bool>(chosen));
-      for (auto [of, kernel] : llvm::zip_equal(shapes, *chosen))
-        votes.push_back({of.shape, 1, kernel});
+      for (auto [instance, kernel] : llvm::zip_equal(shapes, *chosen))
+        votes.push_back({instance.shape, 1, kernel});
     }
     for (const VotedShape &vote : votes)
       used.insert(vote.vote);
@@ -580,7 +581,7 @@ TEST_F(DietCodeTest, ProgramsOfVariantsGoByTheirOwnTiles) {
   DietCodeTuner tuner(p, *simt, shapes, own, timer, true, 6);
   llvm::Error error = tuner.run();
   ASSERT_FALSE(error) << llvm::toString(std::move(error));
-  // Such as those that would spill otherwise.
+  // For example, variants that would spill are rejected.
   for (const TunedKernel &kernel : tuner.kernels())
     p.rejected.push_back(simt->unalignedVariants(kernel.family).front());
   std::vector<Voter> voters;
@@ -597,15 +598,16 @@ TEST_F(DietCodeTest, ProgramsOfVariantsGoByTheirOwnTiles) {
     const KernelFamily &family = tuner.familyOf(choice);
     const BlockTile &tile = family.tiles.front();
     numShorter += tile != tuner.kernels()[choice.kernel].family.tiles.front();
-    bool isTimed = llvm::any_of(requests, [&](const MeasurementRequest &of) {
-      if (!(of.family == family))
-        return false;
-      for (size_t axis = 0; axis < tile.size(); ++axis)
-        if (ceilDiv(of.shape[axis], tile[axis]) !=
-            ceilDiv(shape[axis], tile[axis]))
-          return false;
-      return true;
-    });
+    bool isTimed =
+        llvm::any_of(requests, [&](const MeasurementRequest &request) {
+          if (!(request.family == family))
+            return false;
+          for (size_t axis = 0; axis < tile.size(); ++axis)
+            if (ceilDiv(request.shape[axis], tile[axis]) !=
+                ceilDiv(shape[axis], tile[axis]))
+              return false;
+          return true;
+        });
     EXPECT_TRUE(isTimed) << family.str() << " " << shape[0];
   }
   EXPECT_GT(numShorter, 0u);

@@ -157,9 +157,9 @@ TEST(GensorTest, ReduceTileIsAnAxisCountedInSectors) {
   // Four columns of the rhs take a sector of eight.
   state.block = {32, 4};
   EXPECT_EQ(model.traffic(state, 2), 8 * whole + 2 * whole + 2 * output);
-  // Actions along k are those of block tiles alone.
-  auto hasReduce = [&](const GensorState &of) {
-    return llvm::any_of(model.edges(of, 1), [](const GensorEdge &edge) {
+  // Only block tiles have actions along k.
+  auto hasReduce = [&](const GensorState &from) {
+    return llvm::any_of(model.edges(from, 1), [](const GensorEdge &edge) {
       return edge.action.axis == 2;
     });
   };
@@ -216,12 +216,13 @@ TEST(GensorTest, EveryBlockTileIsReachedWithoutGoingBack) {
   GensorFacts shapes[] = {v100Facts(53, 2304, 768), v100Facts(65536, 1024, 4),
                           v100Facts(1, 16384, 16384), v100Facts(77, 77, 64)};
   for (const GensorFacts &facts : shapes) {
-    std::map<GensorState, size_t> with = statesOfLevel(GensorModel(facts, {}));
-    std::map<GensorState, size_t> without =
+    std::map<GensorState, size_t> withBacktracks =
+        statesOfLevel(GensorModel(facts, {}));
+    std::map<GensorState, size_t> withoutBacktracks =
         statesOfLevel(GensorModel(facts, forward));
-    EXPECT_GT(with.size(), 10u);
-    for (const auto &[state, number] : with)
-      EXPECT_TRUE(without.count(state)) << state.str();
+    EXPECT_GT(withBacktracks.size(), 10u);
+    for (const auto &[state, number] : withBacktracks)
+      EXPECT_TRUE(withoutBacktracks.count(state)) << state.str();
   }
 }
 
@@ -233,7 +234,7 @@ TEST(GensorTest, LongWalksVisitStatesAsTheirStationaryDistributionSays) {
   ASSERT_EQ(numbers.size(), 16u);
   std::vector<double> stationary(16, 1.0 / 16);
   for (int step = 0; step < 20000; ++step) {
-    // Half of it stays, which changes nothing but ends oscillations.
+    // Half of it stays: this ends oscillations, and changes nothing else.
     std::vector<double> next(16);
     for (const auto &[state, number] : numbers) {
       next[number] += stationary[number] / 2;
@@ -432,10 +433,10 @@ TEST_F(GensorStrategyTest, PricedStripsAreNeverSlowerThanTheWalks) {
 
 // One row: blocks of 128 threads and their wide tiles leave most SMs idle.
 TEST_F(GensorStrategyTest, ResultsAreScaledOutToAllSms) {
-  ShapeReport without = explain({1, 2304, 768}, {{"scale-out", false}});
-  ShapeReport with = explain({1, 2304, 768});
-  EXPECT_GT(with.programs.front().score.score,
-            without.programs.front().score.score);
+  ShapeReport unscaled = explain({1, 2304, 768}, {{"scale-out", false}});
+  ShapeReport scaled = explain({1, 2304, 768});
+  EXPECT_GT(scaled.programs.front().score.score,
+            unscaled.programs.front().score.score);
 }
 
 TEST_F(GensorStrategyTest, RegisterTilesAreAnyOrPowersOfTwo) {

@@ -16,7 +16,7 @@ protected:
   SearchProblem problem() {
     return {workload, device, simt, *findCostModel("sia"), options};
   }
-  /// What the tree constructs for a number of rows.
+  /// Returns the candidates that the tree constructs for a number of rows.
   std::vector<Candidate> construct(int64_t rows, RollerCounts &counts) {
     SearchProblem p = problem();
     llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);

@@ -196,7 +196,7 @@ TEST_F(ExplanationTest, NoProgramOfOneUKernelBeatsTheBestSingle) {
                     program.rating <= report.bestSingle->rating)
             << program.family.str();
     }
-    // The widths of pairs along n are not candidates of their own.
+    // The widths of pairs along n are not separate candidates.
     EXPECT_EQ(numAcross > 0, model == "latency");
   }
 }
@@ -207,7 +207,7 @@ TEST_F(ExplanationTest, PlansHaveNoFasterProgramOfOneUKernel) {
   std::vector<Shape> shapes;
   for (int64_t rows = 1; rows <= 128; rows += 3)
     shapes.push_back({rows, 2304, 768});
-  // Roller's tiles are slower than those of the plan.
+  // Roller's tiles are slower than the plan's.
   auto explanations =
       explainShapes(problem(), *findSearchStrategy("roller"), plan, shapes);
   ASSERT_TRUE(static_cast<bool>(explanations));
@@ -341,7 +341,7 @@ TEST(ShapesAlongMainAxis, HaveTheWeightsOfTheHistogram) {
       1e-12);
 }
 
-TEST(RunsTheSame, LooksAtPartsWithBlocksAlone) {
+TEST(RunsTheSame, LooksOnlyAtPartsWithBlocks) {
   ReportedProgram pair, single;
   SimtSchedule schedule;
   pair.family = simtFamily(schedule, {7, 8}, 2, 16);

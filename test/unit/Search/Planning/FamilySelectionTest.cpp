@@ -31,7 +31,7 @@ TEST(RangeSamples, WeighAsBothAxes) {
     }
 }
 
-TEST(ChooseFamilies, LosesLeast) {
+TEST(ChooseFamilies, MinimizesTheLoss) {
   ScoreMatrix scores(3, 4);
   const double values[3][4] = {{9, 9, 1, 1}, {1, 1, 9, 9}, {6, 6, 6, 6}};
   for (int family = 0; family < 3; ++family)

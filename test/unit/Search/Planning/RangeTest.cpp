@@ -53,9 +53,9 @@ static void forEachShape(const Workload &workload, Visit visit) {
   }
 }
 
-/// The cell that a shape belongs to: on every axis with cells of its own that
-/// of the last representative r for which the size is above √(r · r'), r' the
-/// one before.
+/// Returns the cell that a shape belongs to. On every axis that has cells, it
+/// is the cell of the last representative r for which the size is above √(r ·
+/// r'), where r' is the representative before r.
 static size_t meantCell(const Workload &workload,
                         llvm::ArrayRef<ShapeCell> cells, const Shape &shape) {
   Shape meant = shape;
@@ -128,7 +128,7 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
         ASSERT_EQ(index, plan->familyFor(representative));
 
         // Blocks along the combine axis hold each row once, and the padding is
-        // that of the last block.
+        // the last block's.
         const KernelFamily &family = plan->families[index];
         int64_t extent = shape[family.combineAxis];
         Partition partition = partitionExtent(family, extent, 1);
@@ -145,7 +145,7 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
     }
 }
 
-TEST_F(RangeTest, SizesBelowTheLeastHaveItsProgram) {
+TEST_F(RangeTest, SizesBelowTheMinHaveItsProgram) {
   // Few rows, few columns, and both with rows that are not aligned.
   Workload tied = Workload::matmul({48, 64}, {48, 64}, SizeRange::fixed(64));
   tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
@@ -172,10 +172,10 @@ TEST_F(RangeTest, SizesBelowTheLeastHaveItsProgram) {
           isAligned ? plan->entries : plan->unalignedEntries;
       if (entries.empty())
         continue;
-      unsigned least = plan->familyFor(shapeOf(range.min), alignment);
+      unsigned minFamily = plan->familyFor(shapeOf(range.min), alignment);
       for (int64_t size = 1; size < range.min; ++size) {
         EXPECT_TRUE(entryFor(entries, shapeOf(size)).has_value()) << size;
-        EXPECT_EQ(plan->familyFor(shapeOf(size), alignment), least) << size;
+        EXPECT_EQ(plan->familyFor(shapeOf(size), alignment), minFamily) << size;
       }
     }
     // Beyond the greatest, where a family is chosen for large sizes.
@@ -301,8 +301,8 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
     if (isJudged && strategy->name() != "gensor") {
       EXPECT_GT(serving.size(), 2u);
     }
-    // Those that the latency model ranks lose less than the unaligned general
-    // family alone.
+    // Families that the latency model ranks lose less than only the unaligned
+    // general family.
     Plan less = *plan;
     less.unalignedEntries.clear();
     auto time = [&](const Plan &candidate) {
@@ -347,7 +347,7 @@ public:
 
 /// A family that has one more block from a size on is not kept up to the next
 /// sample.
-TEST_F(RangeTest, SizesBehindAStepHaveTheBestFamily) {
+TEST_F(RangeTest, SizesAfterAStepHaveTheBestFamily) {
   Workload workload = Workload::matmul({1, 8192}, SizeRange::fixed(10240),
                                        SizeRange::fixed(1024));
   SearchProblem p{workload, device, path, *findCostModel("latency"), options};
@@ -381,15 +381,15 @@ TEST_F(RangeTest, SizesBehindAStepHaveTheBestFamily) {
 namespace {
 /// Counts over the entries of one list.
 struct SteadyCounts {
-  /// Cells of the other axes, those that entries share with the cell before,
+  /// Cells of the other axes, cells that share entries with the cell before,
   /// and turns from one family to another along the main axis.
   size_t cells = 0, shared = 0, turns = 0;
 };
 } // namespace
 
-/// Expects of the sizes of every cell, those that are aligned or those that are
-/// not, that no family of the list is more than 1 % faster than the chosen one,
-/// and that neighbours turn to another family only for more than that.
+/// Expects for the aligned, or for the unaligned, sizes of every cell that no
+/// family of the list is more than 1 % faster than the chosen one, and that
+/// neighbours turn to another family only for more than that.
 static SteadyCounts expectSteady(const SearchProblem &problem, const Plan &plan,
                                  bool areAligned) {
   const Workload &workload = problem.workload;
@@ -491,7 +491,7 @@ TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
           EXPECT_LE(spilling.spillFreeRegisters(workload, family),
                     device.registersPerThreadOf(family.threads()))
               << family.str();
-        // Whoever made the plan.
+        // The rule holds for plans from every source.
         plan->families[plan->unalignedGeneralFamily].tiles[0][0] *= 2;
         std::string error = llvm::toString(p.verify(*plan));
         EXPECT_NE(error.find("an estimate of 256 to be free of spills"),

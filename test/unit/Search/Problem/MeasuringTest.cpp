@@ -115,20 +115,20 @@ TEST_F(MeasuringTest, MeasurementsDecide) {
   SearchProblem p = problem();
   Plan predicted = llvm::cantFail(solve(p, *findSearchStrategy("ftuner")));
   size_t worse = 0;
-  for (auto [mine, other] :
+  for (auto [measured, predictedOne] :
        llvm::zip_equal(plan.predictions, predicted.predictions)) {
-    ASSERT_EQ(mine.shape, other.shape);
-    EXPECT_EQ(mine.family, plan.familyFor(mine.shape));
-    worse += mine.microseconds > other.microseconds;
+    ASSERT_EQ(measured.shape, predictedOne.shape);
+    EXPECT_EQ(measured.family, plan.familyFor(measured.shape));
+    worse += measured.microseconds > predictedOne.microseconds;
   }
   EXPECT_EQ(worse, 4u);
 
   // A device as the model predicts it changes nothing for the worse.
   CostModelMeasurer agreeing(device, *findCostModel("latency"), {});
   Plan confirmed = solved({&agreeing, 1000});
-  for (auto [mine, other] :
+  for (auto [measured, predictedOne] :
        llvm::zip_equal(confirmed.predictions, predicted.predictions))
-    EXPECT_LE(mine.microseconds, other.microseconds * (1 + 1e-5));
+    EXPECT_LE(measured.microseconds, predictedOne.microseconds * (1 + 1e-5));
 }
 
 TEST_F(MeasuringTest, TheBudgetIsNeverExceeded) {
@@ -194,7 +194,7 @@ TEST_F(MeasuringTest, WhatCannotBeMeasuredIsNoChoice) {
   EXPECT_EQ(textOf(solved({&measurer, 1000, 0, path})), textOf(predicted));
   EXPECT_EQ(measurer.count, asked);
 
-  // So are times that are none.
+  // Invalid times are errors, too.
   llvm::sys::fs::remove(path);
   for (double time : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
                       std::numeric_limits<double>::infinity()}) {

@@ -49,7 +49,7 @@ protected:
   /// Changes a family's schedule.
   void reschedule(KernelFamily &family,
                   const std::function<void(StubSchedule &)> &change) {
-    StubSchedule schedule = StubSchedule::of(family.schedule);
+    StubSchedule schedule = StubSchedule::unpack(family.schedule);
     change(schedule);
     family.schedule = schedule.pack(stub);
   }
@@ -117,7 +117,7 @@ TEST_F(VerifyTest, RefusesUncoveredSizes) {
         p.entries[0].box[0] = {16, 2047, 1};
       },
       "none holds the sizes from M = 2048, N = 2304, K = 768");
-  // A hole without a declared size is none.
+  // A hole without a declared size is not an error.
   EXPECT_EQ(corrupted([](Plan &p) {
               p.entries.resize(1);
               p.entries.push_back(p.entries[0]);
@@ -221,7 +221,7 @@ TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
   expectError(
       [&](Plan &p) {
         p.families[0].schedule =
-            StubSchedule::of(p.families[0].schedule).pack(other);
+            StubSchedule::unpack(p.families[0].schedule).pack(other);
       },
       "expected a family of the paths stub, but got stub");
   const CodegenModel *simt = findCodegenModel("simt");
@@ -304,7 +304,7 @@ TEST_F(VerifyTest, RefusesBlocksOfSeveralBatchElements) {
           tile[3] = 2;
       },
       "stub: expected tiles of 1 on batch axes, but got [");
-  // A path that forgot about them is no excuse for parts that differ there.
+  // Parts that differ there are an error even if the path does not say so.
   expectError(
       [&](Plan &p) {
         StubSchedule schedule;

@@ -92,7 +92,7 @@ TEST_F(MainAxisTest, APathThatCannotCombineAlongItSaysSo) {
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
   EXPECT_NE(llvm::join(plan->remarks, "\n").find("cannot combine"),
             std::string::npos);
-  // Who did not ask for it hears nothing of it.
+  // There are no remarks unless the largest axis was asked for.
   EXPECT_TRUE(remarksOf(problem(MainAxis::Dynamic)).empty());
 }
 

@@ -17,8 +17,8 @@
 using namespace ftuner;
 
 namespace {
-/// Times that are not those of the cost model: a hash of kernel and shape, from
-/// 1 to 2 µs. Counts what it is asked.
+/// Measurer with times unlike the cost model's: a hash of kernel and shape,
+/// from 1 to 2 µs. Counts the requests.
 class HashMeasurer final : public Measurer {
 public:
   llvm::StringRef name() const override { return "hash"; }
@@ -194,13 +194,13 @@ TEST_F(ProgramMeasurementsTest, TimesRankThePrograms) {
     for (auto [report, old] : llvm::zip_equal(reports, before)) {
       EXPECT_EQ(report.measurer, "hash");
       EXPECT_EQ(old.measurer, "");
-      double least = std::numeric_limits<double>::infinity();
+      double minTime = std::numeric_limits<double>::infinity();
       for (const ReportedProgram &program :
            llvm::ArrayRef(old.programs).take_front(4))
-        least =
-            std::min(least, HashMeasurer::timeOf(program.family, report.shape));
+        minTime = std::min(minTime,
+                           HashMeasurer::timeOf(program.family, report.shape));
       ASSERT_TRUE(report.programs.front().measuredMicroseconds);
-      EXPECT_EQ(*report.programs.front().measuredMicroseconds, least);
+      EXPECT_EQ(*report.programs.front().measuredMicroseconds, minTime);
       EXPECT_EQ(
           llvm::count_if(report.programs,
                          [](const ReportedProgram &program) {
@@ -284,9 +284,9 @@ TEST_F(ProgramMeasurementsTest, AWrongModelIsOverturned) {
   double few = timeOf(solveBySia(top(10)));
   MeasureOptions all;
   all.set = MeasuredSet::Filter;
-  double most = timeOf(solveBySia(all));
+  double allMeasured = timeOf(solveBySia(all));
   EXPECT_LT(few, predicted);
-  EXPECT_LE(most, few);
+  EXPECT_LE(allMeasured, few);
 }
 
 TEST_F(ProgramMeasurementsTest, TheBudgetIsKeptAndSpread) {
@@ -332,7 +332,7 @@ TEST_F(ProgramMeasurementsTest, AStoppedSearchGoesOnFromItsLog) {
                 int64_t(llvm::StringRef(log).take_front(half + 1).count('\n')));
   EXPECT_EQ(logText(), log);
 
-  // Stopped by a measurer that fails: what it said before is kept.
+  // A measurer that fails stops the search; its earlier answers are kept.
   writeLog("");
   HashMeasurer broken;
   broken.failsAfter = 50;
@@ -414,8 +414,8 @@ TEST_F(ProgramMeasurementsTest, WhatIsNotRecordedStaysPredicted) {
 }
 
 TEST_F(ProgramMeasurementsTest, NoPredictionOverturnsAMeasurement) {
-  // The device is as predicted, but nobody can measure the program that is
-  // predicted fastest: a measured one is chosen.
+  // The device is as predicted, but the program that is predicted fastest
+  // cannot be measured: a measured one is chosen.
   CostModelMeasurer model(device, *findCostModel("latency"), {});
   SearchProblem plain = problem({}), p = problem(top(4));
   plain.options.topK = p.options.topK = 4;
@@ -467,11 +467,11 @@ TEST_F(ProgramMeasurementsTest, RatesAreOnTheScaleOfScores) {
   std::vector<KernelFamily> families;
   for (int64_t rows : {1, 2, 4, 8})
     families.push_back(simtFamily({16, 16, 2, 4}, {rows}, 4, 16));
-  RankedShape near{{64, 256, 128}, {}};
+  RankedShape neighbour{{64, 256, 128}, {}};
   auto measured = std::make_shared<ShapeMeasurements>();
   auto add = [&](unsigned family, std::optional<double> time, double score) {
-    measured->programs[programKey(workload, families[family], near.shape)] = {
-        time, score};
+    measured->programs[programKey(workload, families[family],
+                                  neighbour.shape)] = {time, score};
   };
   add(0, 30, -10);
   add(1, 22, -11);
@@ -479,27 +479,28 @@ TEST_F(ProgramMeasurementsTest, RatesAreOnTheScaleOfScores) {
   measured->bestScore = -10;
   measured->unit = 30;
   measured->bestMicroseconds = 22;
-  near.measured = measured;
+  neighbour.measured = measured;
   auto rate = [&](unsigned family, llvm::ArrayRef<int64_t> shape, double score,
-                  double scoreNear) {
-    return measurements->rate(families[family], shape, near, score, scoreNear);
+                  double neighbourScore) {
+    return measurements->rate(families[family], shape, neighbour, score,
+                              neighbourScore);
   };
-  EXPECT_DOUBLE_EQ(rate(0, near.shape, -10, -10), -10);
-  EXPECT_DOUBLE_EQ(rate(1, near.shape, -11, -11), -10 * 22. / 30);
-  EXPECT_DOUBLE_EQ(rate(2, near.shape, -15, -15), -15);
-  // Better than what was measured best is no prediction.
-  EXPECT_NEAR(rate(2, near.shape, -1, -1), -10 * 22. / 30, 1e-6);
-  EXPECT_LT(rate(2, near.shape, -1, -1), -10 * 22. / 30);
-  // What failed is worse than anything.
-  EXPECT_LT(rate(3, near.shape, -12, -12), -1e6);
+  EXPECT_DOUBLE_EQ(rate(0, neighbour.shape, -10, -10), -10);
+  EXPECT_DOUBLE_EQ(rate(1, neighbour.shape, -11, -11), -10 * 22. / 30);
+  EXPECT_DOUBLE_EQ(rate(2, neighbour.shape, -15, -15), -15);
+  // No prediction is better than the best measurement.
+  EXPECT_NEAR(rate(2, neighbour.shape, -1, -1), -10 * 22. / 30, 1e-6);
+  EXPECT_LT(rate(2, neighbour.shape, -1, -1), -10 * 22. / 30);
+  // A program that failed is worse than any other.
+  EXPECT_LT(rate(3, neighbour.shape, -12, -12), -1e6);
   // Nearby, times change as scores do.
   EXPECT_DOUBLE_EQ(rate(0, {65, 256, 128}, -20, -10), -20);
   EXPECT_DOUBLE_EQ(rate(1, {65, 256, 128}, -22, -11), -20 * 22. / 30);
   EXPECT_DOUBLE_EQ(rate(2, {65, 256, 128}, -30, -15), -30);
 
-  EXPECT_EQ(measurements->timeOf(families[1], near), 22);
-  EXPECT_EQ(measurements->timeOf(families[2], near), std::nullopt);
-  EXPECT_EQ(measurements->timeOf(families[3], near), std::nullopt);
+  EXPECT_EQ(measurements->timeOf(families[1], neighbour), 22);
+  EXPECT_EQ(measurements->timeOf(families[2], neighbour), std::nullopt);
+  EXPECT_EQ(measurements->timeOf(families[3], neighbour), std::nullopt);
 }
 
 TEST_F(ProgramMeasurementsTest, TellsHowFarItIs) {

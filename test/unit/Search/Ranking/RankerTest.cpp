@@ -68,13 +68,14 @@ TEST_F(RankerTest, NoCallChangesAnother) {
         EXPECT_EQ(textOf(*forth, first[i]), textOf(*back, second[i]));
         EXPECT_EQ(textOf(*forth, first[i]),
                   textOf(*forth, llvm::cantFail(forth->rank(shapes[i]))));
-        // What is near does not depend on what was ranked last.
+        // Ratings do not depend on the shape that was ranked last.
         const RankedFamily &best = first[i].programs.front();
         const KernelFamily &family = forth->table.families[best.family];
         KernelResources resources = stub.resources(workload, family);
-        for (size_t near = 0; near < first.size(); ++near)
-          EXPECT_EQ(forth->rate(family, resources, shapes[i], first[near]),
-                    back->rate(family, resources, shapes[i], second[near]));
+        for (size_t neighbour = 0; neighbour < first.size(); ++neighbour)
+          EXPECT_EQ(
+              forth->rate(family, resources, shapes[i], first[neighbour]),
+              back->rate(family, resources, shapes[i], second[neighbour]));
         EXPECT_EQ(forth->rate(family, resources, shapes[i], first[i]),
                   best.score);
       }

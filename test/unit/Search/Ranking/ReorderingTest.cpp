@@ -93,10 +93,10 @@ TEST_F(ReorderingTest, OrdersTheBestOfThePrefilterAnew) {
     std::vector<double> known;
     for (const RankedFamily &program : ranked.programs) {
       const KernelFamily &family = ranker->table.families[program.family];
-      Program of{&family, partitionShape(family, shape)};
-      if (ranked.reordered->isKnown(of)) {
+      Program rated{&family, partitionShape(family, shape)};
+      if (ranked.reordered->isKnown(rated)) {
         known.push_back(program.score);
-        EXPECT_EQ(program.score, p.evaluator().score(shape, of));
+        EXPECT_EQ(program.score, p.evaluator().score(shape, rated));
       } else {
         EXPECT_LT(program.score, ranked.reordered->best);
       }
@@ -146,7 +146,7 @@ TEST_F(ReorderingTest, PredictionsKnowWhatExplanationsShow) {
   std::vector<ShapeReport> reports =
       llvm::cantFail(strategy.explain(p, {}, {shape}));
   ASSERT_EQ(reports[0].programs.size(), size_t(2 * kReordered));
-  // The model takes those that it was not asked for as faster still.
+  // The model would predict the other programs to be faster still.
   double fastest = std::numeric_limits<double>::infinity();
   for (const ReportedProgram &program : reports[0].programs)
     fastest = std::min(fastest, program.microseconds());

@@ -1,4 +1,4 @@
-//===- SplitCandidatesTest.cpp - Where slices of k are looked for ---------===//
+//===- SplitCandidatesTest.cpp - Tests of slices of k ---------------------===//
 #include "../DeviceTest.h"
 #include "FTuner/Search/Ranking/Candidates.h"
 #include "FTuner/Search/Setup/StrategyRegistry.h"
@@ -56,7 +56,7 @@ TEST_F(SplitCandidatesTest, AreFoundForFewBlocksAndALongReduceAxis) {
   SearchProblem problem = problemOf(workload);
   CandidateSet set = candidatesOf(problem);
   EXPECT_GT(set.numSplit, 0);
-  // Behind the others, and like one of them but for the slices.
+  // They follow the others, and each equals one of these except for its slices.
   size_t first = set.candidates.size() - set.numSplit;
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     SCOPED_TRACE(candidate.family.str());
@@ -79,8 +79,8 @@ TEST_F(SplitCandidatesTest, AreFoundForFewBlocksAndALongReduceAxis) {
   KernelFamily chosen = familyOf(problem, shape);
   EXPECT_GT(chosen.reduceSplit, 1) << chosen.str();
   options.splitK = false;
-  SearchProblem without = problemOf(workload);
-  KernelFamily whole = familyOf(without, shape);
+  SearchProblem withoutSplits = problemOf(workload);
+  KernelFamily whole = familyOf(withoutSplits, shape);
   EXPECT_EQ(whole.reduceSplit, 1) << whole.str();
   EXPECT_GT(problem.predict(chosen, shape).score,
             problem.predict(whole, shape).score);
@@ -110,7 +110,7 @@ TEST_F(SplitCandidatesTest, AreNotLookedForWhereTheyCannotPay) {
   EXPECT_EQ(numSplit(productOf({2048, 4096}, 4096, 16384)), 0);
   // A second kernel would take as long as the whole product.
   EXPECT_EQ(numSplit(productOf({1, 128}, 1024, 512)), 0);
-  // Models that do not predict time, exact pools, and users who say so.
+  // Models that do not predict time, exact pools and an option leave them out.
   Workload workload = productOf({1, 128}, 1024, 16384);
   EXPECT_EQ(numSplit(workload, "sia"), 0);
   options.pool = ProgramPool::Exact;
@@ -144,8 +144,8 @@ TEST_F(SplitCandidatesTest, ShareStepsOutWithinFewBlocks) {
   KernelFamily chosen = familyOf(problem, shape);
   EXPECT_TRUE(hasSlices(chosen)) << chosen.str();
   options.slicedK = false;
-  SearchProblem without = problemOf(workload);
-  KernelFamily whole = familyOf(without, shape);
+  SearchProblem withoutSlices = problemOf(workload);
+  KernelFamily whole = familyOf(withoutSlices, shape);
   EXPECT_FALSE(hasSlices(whole)) << whole.str();
   EXPECT_GT(problem.predict(chosen, shape).score,
             problem.predict(whole, shape).score);

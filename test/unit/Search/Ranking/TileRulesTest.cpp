@@ -65,10 +65,10 @@ TEST(TileFactors, LongAndOpenRangesCostNoEnumeration) {
   EXPECT_TRUE(factors.contains(2)); // 17 + 1
   TileFactors all(SizeRange{1, std::nullopt}, 7000);
   EXPECT_EQ(all.sizes().size(), 7000u);
-  // Multiples of 16 hold every divisor, but for what is beyond their end.
+  // Multiples of 16 hold every divisor, except beyond their end.
   SizeRange rows{16, 1 << 20, 16};
   EXPECT_EQ(TileFactors(rows, 7000).sizes().size(), 7000u);
-  // Sizes ≡ 3 modulo 6 beyond 3 are no primes, so no even size gets in.
+  // Sizes ≡ 3 modulo 6 above 3 are not primes, so no even size gets in.
   SizeRange threes{9, 60009, 6};
   TileFactors noEven(threes, 50);
   for (int64_t size = 1; size <= 50; ++size)

@@ -1,4 +1,4 @@
-//===- ContractTest.cpp - What every strategy and cost model keeps --------===//
+//===- ContractTest.cpp - Contract of strategies and cost models ----------===//
 //
 // Strategies with cost models over devices and workloads, every pair of them:
 // the plan verifies, scores are finite, every size is served, and the same
@@ -128,8 +128,8 @@ static void checkScores(const SearchProblem &problem, const Plan &plan) {
   }
 }
 
-/// Whether the strategy takes the workload, and is quick enough here: `roller`
-/// takes products, and `exhaustive` is for small spaces.
+/// Returns whether the strategy takes the workload and is quick enough here:
+/// `roller` takes products, and `exhaustive` is for small spaces.
 static bool isAsked(const SearchStrategy &strategy, const Workload &workload) {
   if (strategy.name() == "roller")
     return workload.isContraction();
@@ -350,12 +350,12 @@ TEST(Contract, MaxKernelsBoundsTheFamilies) {
   StubModel stub;
   const CodegenModel *path = &stub;
   size_t previous = 0;
-  for (int64_t most : {1, 2, 3, 4, 8, 16, 64}) {
+  for (int64_t maxKernels : {1, 2, 3, 4, 8, 16, 64}) {
     SearchProblem problem{workload, device, path, *findCostModel("sia"), {}};
-    problem.options.maxKernels = most;
+    problem.options.maxKernels = maxKernels;
     llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
     ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
-    EXPECT_LE(plan->families.size(), static_cast<size_t>(most));
+    EXPECT_LE(plan->families.size(), static_cast<size_t>(maxKernels));
     EXPECT_GE(plan->families.size(), previous);
     previous = plan->families.size();
   }

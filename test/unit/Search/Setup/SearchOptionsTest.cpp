@@ -31,7 +31,7 @@ TEST(SearchOptions, DeclarationsAreFitForCommandLines) {
     }));
     EXPECT_TRUE(llvm::isUpper(decl.text.front()));
     EXPECT_NE(decl.text.back(), '.');
-    // Each text is a sentence of its own, so that sorting the list breaks none.
+    // Each text stands by itself, so that the list may be sorted.
     for (const char *word : {"Whether ", "What ", "Which ", "Where ", "Who ",
                              "How ", "Most ", "Least ", "The same "})
       EXPECT_FALSE(llvm::StringRef(decl.text).starts_with(word));
@@ -76,6 +76,7 @@ OptionValue otherValueOf(const OptionDecl &decl) {
 }
 
 TEST(SearchOptions, ValuesReachTheirMembers) {
+  // Strategies and cost models declare these options.
   OptionValues own = {
       {"epsilon-min", 0.11},
       {"epsilon-max", 0.12},
@@ -142,7 +143,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.measuring.commandSeconds, 13);
   EXPECT_EQ(options.zeta, 4);
   EXPECT_EQ(options.minGain, 0.18);
-  // Strategies and cost models read the others themselves.
+  // The rest is for the strategies and cost models that declared it.
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   FilterOptions filter = filterOptions().read(options.own);
@@ -166,7 +167,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(choice.failedPaths, "mma");
 }
 
-/// The paths of a choice, those that were proven and those that are left out.
+/// Returns the paths of a choice, the proven ones and the ones that are left
+/// out.
 static std::string pathsOf(std::string names, std::string proven = "") {
   SearchChoice choice;
   choice.paths = std::move(names);
@@ -262,7 +264,7 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
                 ", but got 'luck'");
 }
 
-/// Reads an option of its own, which no list knows.
+/// A strategy that reads an option that no list knows.
 class OwnStrategy final : public SearchStrategy {
 public:
   struct Own {

@@ -86,7 +86,7 @@ TEST(SearchSetup, SaysWhyNothingCanBeMeasured) {
 
 TEST(SearchSetup, SaysWhatHasNoEffect) {
   EXPECT_TRUE(unread({}).empty());
-  // Defaults of other strategies' options are no wishes.
+  // Defaults of other strategies' options do not count as given.
   EXPECT_TRUE(unread({{"strategy", kRoller}, {"psi", 0.5}}).empty());
   EXPECT_TRUE(unread({{"psi", 0.75}, {"c0", 2.0}}).empty());
   auto lines = unread({{"strategy", kRoller}, {"psi", 0.75}});
@@ -142,7 +142,7 @@ TEST(SearchSetup, SaysWhatNoStageOfTheFilterReads) {
             std::vector<std::string>{"option --max-candidates=9 has no "
                                      "effect: no stage of the filter 'paper' "
                                      "reads it"});
-  // Who does not read the filter at all says so once.
+  // A strategy that does not read the filter says so once.
   EXPECT_EQ(unread({{"strategy", kRoller}, {"psi-count", int64_t(5)}}).size(),
             1u);
 }

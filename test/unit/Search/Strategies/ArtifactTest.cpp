@@ -29,11 +29,12 @@ protected:
     schedule.workersM = bm / rm;
     schedule.workersN = bn / rn;
     KernelFamily family = stubFamily(stub, schedule, rm, rn, depth);
-    // 16 registers: what the path says of them does not count.
+    // Every candidate has 16 registers, whatever the path says.
     set.candidates.push_back(
         {family, family.ukernel(0), {family.threads(), 16, sharedMemoryBytes}});
   }
-  /// What is left for so many rows, after how many candidates in each stage.
+  /// Returns the candidates that are left for so many rows, and records how
+  /// many candidates each stage kept.
   std::vector<unsigned> run(int64_t rows = 2048) {
     SearchProblem p = problem();
     CandidateFilter filter(p, set);
@@ -106,7 +107,7 @@ TEST_F(ArtifactTest, SharesAreLoweredUntilSomethingIsLeft) {
   EXPECT_EQ(counts.relaxed[Padding], 1);
 }
 
-TEST_F(ArtifactTest, TooFewBlocksKeepTheMost) {
+TEST_F(ArtifactTest, TooFewBlocksKeepTheMax) {
   // 64 rows: no second block for any SM, though 72 of 80 are busy.
   add(16, 128, 2, 8);
   add(32, 128, 4, 8);
@@ -198,7 +199,7 @@ TEST_F(ArtifactTest, ProgramsRankByThroughputPadAndOcc) {
         lastScore = program.score.score;
       }
     }
-    // It is another order than that of the cost model.
+    // The order differs from the cost model's.
     EXPECT_GT(numOthers, 0u) << model;
   }
 }

@@ -1,7 +1,7 @@
 //===- BoxRowsTest.cpp - Rows that tensor maps copy in plans --------------===//
 //
 // Rows of boxes that lie outside of operands cost time
-// (docs/latency-tensor-cores.md). The products are those of Llama-2-7B and of a
+// (docs/latency-tensor-cores.md). The products come from Llama-2-7B and from a
 // dense layer. FTUNER_TEST_SCALE above 1 takes all of them, on two devices.
 //
 //===----------------------------------------------------------------------===//
@@ -35,18 +35,18 @@ static Workload workloadOf(const Product &product, bool isWeightTransposed) {
   return workload;
 }
 
-/// The rows outside of a program's operands that rounding to whole patterns of
-/// eight leaves, at most.
-static int64_t mostOutside(const KernelFamily &family, const Shape &shape) {
+/// Returns the maximum number of rows outside of a program's operands that
+/// rounding to whole patterns of eight leaves.
+static int64_t maxRowsOutside(const KernelFamily &family, const Shape &shape) {
   auto [m, n, k] = family.contractionAxes();
-  int64_t most = 0;
+  int64_t maxOutside = 0;
   for (const BlockTile &tile : family.tiles) {
     int64_t steps = (shape[k] + tile[k] - 1) / tile[k] + family.reduceSplit,
             columns = (shape[n] + tile[n] - 1) / tile[n];
     if (shape[m] < tile[m])
-      most += 7 * family.clusterBlocks() * steps * columns;
+      maxOutside += 7 * family.clusterBlocks() * steps * columns;
   }
-  return most;
+  return maxOutside;
 }
 
 static void checkPlans(llvm::StringRef deviceName, const Product &product,
@@ -69,11 +69,12 @@ static void checkPlans(llvm::StringRef deviceName, const Product &product,
       Shape shape = {rows, product.n, product.k};
       const KernelFamily &family = plan->families[plan->familyFor(shape)];
       BoxRows counted = family.path().boxRows(workload, family, shape);
-      int64_t most = mostOutside(family, shape);
-      // Full boxes of fewer rows lie outside but for these.
-      if (isOpen || most == 0)
-        EXPECT_LE(counted.outside, most) << rows << " rows, " << family.str();
-      numFitted += most > 0 && counted.outside <= most;
+      int64_t maxOutside = maxRowsOutside(family, shape);
+      // Full boxes of fewer rows lie outside, except for these rows.
+      if (isOpen || maxOutside == 0)
+        EXPECT_LE(counted.outside, maxOutside)
+            << rows << " rows, " << family.str();
+      numFitted += maxOutside > 0 && counted.outside <= maxOutside;
       EXPECT_GE(counted.copied, counted.outside);
     };
     for (int64_t rows = 1; rows <= 300; ++rows)

@@ -88,10 +88,10 @@ TEST(CombinSearch, PairsWhatDoesNotDivideWithWhatDoes) {
             (std::set<Counted>{{0, 17, 0, 3, 0}, {0, 17, 34, 1, 1}}));
   EXPECT_EQ(programsOf(ukernels, 51, Pairing::NoDivisors),
             (std::set<Counted>{{0, 17, 0, 3, 0}}));
-  // Two that divide are no pair.
+  // Two uKernels that divide the extent are not a pair.
   EXPECT_EQ(programsOf({{{17, 0}, {51, 0}}}, 51),
             (std::set<Counted>{{0, 17, 0, 3, 0}, {0, 51, 0, 1, 0}}));
-  // 128 = 4·24 + 1·32, but fewest blocks of 24 are none.
+  // 128 = 4·24 + 1·32, but the minimum number of blocks of 24 is 0.
   EXPECT_EQ(programsOf({{{24, 0}, {32, 0}}}, 128),
             (std::set<Counted>{{0, 32, 0, 4, 0}}));
 }

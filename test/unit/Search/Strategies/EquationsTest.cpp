@@ -149,7 +149,7 @@ TEST_F(EquationsTest, BlocksThatSaturate) {
 }
 
 TEST_F(EquationsTest, RatioOfTheBest) {
-  // (6) with ψ = 0.5 of the best, 1.6933: what is below 0.8466 goes.
+  // (6) with ψ = 0.5 of the best, 1.6933, rejects ratios below 0.8466.
   SearchProblem problem = this->problem();
   CandidateSet set;
   for (const KernelFamily &family :

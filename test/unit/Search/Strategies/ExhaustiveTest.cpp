@@ -44,18 +44,18 @@ protected:
 };
 } // namespace
 
-/// The best score of a shape over every family of one and two uKernels, built
-/// here from the candidates; a part may idle.
+/// Returns the best score of a shape over every family of one and two uKernels,
+/// built here from the candidates; a part may idle.
 static double bruteForce(const SearchProblem &problem, const CandidateSet &set,
                          const Shape &shape) {
   double best = -std::numeric_limits<double>::infinity();
   for (const Candidate &candidate : set.candidates) {
-    int64_t most = candidate.ukernel.registerTile[0];
-    for (int64_t rows = most; rows >= 1; --rows) {
+    int64_t maxRows = candidate.ukernel.registerTile[0];
+    for (int64_t rows = maxRows; rows >= 1; --rows) {
       KernelFamily family = candidate.family;
       BlockTile lower = family.tiles.front();
-      lower[0] = lower[0] / most * rows;
-      if (rows < most)
+      lower[0] = lower[0] / maxRows * rows;
+      if (rows < maxRows)
         family.tiles.insert(family.tiles.begin(), lower);
       if (llvm::Error error = checkFamily(problem, family))
         llvm::consumeError(std::move(error));
@@ -86,7 +86,7 @@ TEST_F(ExhaustiveTest, EqualsBruteForce) {
       ASSERT_EQ(report.stages.size(), 1u);
       EXPECT_EQ(report.stages[0].kept,
                 report.singlePrograms + report.pairPrograms);
-      // A part that is no candidate may still run alone.
+      // A part that is not a candidate may still run by itself.
       EXPECT_GE(report.singlePrograms,
                 static_cast<int64_t>(set->candidates.size()));
       ASSERT_TRUE(report.bestSingle.has_value());
@@ -116,10 +116,10 @@ TEST_F(ExhaustiveTest, BoundsEveryOtherStrategy) {
   }
 }
 
-/// Whether the program is in the pool of `ftuner` with its filter opened wide:
-/// its parts that run have the 128 threads and the block for each SM that are
-/// always asked for, it covers exactly, as all do wherever one does, and none
-/// of two parts could do so alone (`Pairing::NoDivisors`).
+/// Returns whether the program is in the pool of `ftuner` with its filter
+/// opened wide: its parts that run have at least 128 threads and a block for
+/// each SM, it covers the shape exactly (if any program does), and neither of
+/// two parts could do so by itself (`Pairing::NoDivisors`).
 static bool isInOpenPool(const SearchProblem &problem,
                          const ReportedProgram &program, const Shape &shape) {
   const KernelFamily &family = program.family;

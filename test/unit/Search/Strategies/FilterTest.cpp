@@ -193,11 +193,11 @@ TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
     const Metrics &m = survivor.metrics;
     return m.cmr + m.pad + m.occ;
   };
-  double least = std::min({sum(kept[0]), sum(kept[1]), sum(kept[2])});
+  double minSum = std::min({sum(kept[0]), sum(kept[1]), sum(kept[2])});
   EXPECT_LT(kept[0].candidate, kept[1].candidate);
   EXPECT_LT(kept[1].candidate, kept[2].candidate);
   EXPECT_LE(
-      llvm::count_if(all, [&](const Survivor &s) { return sum(s) > least; }),
+      llvm::count_if(all, [&](const Survivor &s) { return sum(s) > minSum; }),
       2);
 }
 

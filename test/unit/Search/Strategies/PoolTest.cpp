@@ -99,7 +99,7 @@ TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
   EXPECT_EQ(llvm::toString(problem.verify(*plan)), "");
 }
 
-/// What runs, as text: block and register tiles with numbers of blocks.
+/// Returns the blocks that run as text: their number, block and register tiles.
 static std::string textOf(const UKernel &ukernel, int64_t count) {
   return std::to_string(count) + " x " + ukernel.str();
 }

@@ -59,7 +59,7 @@ TEST_F(RandomTest, SeedsDecide) {
 }
 
 TEST_F(RandomTest, CandidatesHaveEqualOdds) {
-  // Shapes have draws of their own.
+  // Each shape has its own draws.
   Workload range =
       Workload::matmul({1, 600}, SizeRange::fixed(64), SizeRange::fixed(32));
   SearchProblem p{range, device, simt, *findCostModel("latency"), {}};

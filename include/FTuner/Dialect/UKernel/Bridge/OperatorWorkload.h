@@ -1,7 +1,8 @@
 //===- OperatorWorkload.h - Operators as the core sees them -----*- C++ -*-===//
 //
-// From an operator of the IR, through `OperatorOpInterface`, to the `Workload`
-// that search, cost models and codegen paths know, and which paths compute it.
+// Converts an operator of the IR, through `OperatorOpInterface`, to the
+// `Workload` that search, cost models and codegen paths know, and tells which
+// paths compute it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DIALECT_UKERNEL_BRIDGE_OPERATORWORKLOAD_H
@@ -13,36 +14,37 @@
 
 namespace ftuner {
 
-/// The workload that the operator poses to a search: its axes, with names in
-/// capital letters and the operator's ranges, static extents as fixed ones,
-/// others open; operands in the operator's order, factors and symbols of
-/// `ukernel.extents`. Sizes below 1 are left out of ranges: they cost nothing,
-/// and every plan serves them.
+/// Returns the workload that the operator poses to a search: its axes, with
+/// names in capital letters and the operator's ranges (static extents are
+/// fixed, others open); its operands in the operator's order; factors and
+/// symbols of `ukernel.extents`. Sizes below 1 are left out of ranges: they
+/// cost nothing, and every plan serves them.
 Workload toWorkload(ukernel::OperatorOpInterface op);
 
-/// The same by static extents alone, other axes taking all sizes: kernels know
-/// no ranges.
+/// Like `toWorkload`, but only static extents are fixed, and other axes take
+/// all sizes: kernels do not know ranges.
 Workload toUnrangedWorkload(ukernel::OperatorOpInterface op);
 
-/// The name that an axis has in the workload.
+/// Returns the name that an axis has in the workload.
 std::string axisNameOf(ukernel::OperatorOpInterface op, unsigned axis);
 
 //===----------------------------------------------------------------------===//
 // Support
 //===----------------------------------------------------------------------===//
 
-/// Which codegen paths, those that compete by default or more, compute a
-/// workload: on the module's device, or, for a module without one, on any
-/// built-in device.
+/// Tells which codegen paths compute a workload on the module's device, or, for
+/// a module without a device, on any built-in device. The paths are the default
+/// ones, and those that `add` adds.
 class PathSupport {
 public:
-  /// Emits an error if the module's device is none.
-  static mlir::FailureOr<PathSupport> of(mlir::ModuleOp module);
+  /// Makes the support of the default paths for a module. Emits an error if the
+  /// module's device is not a valid one.
+  static mlir::FailureOr<PathSupport> forModule(mlir::ModuleOp module);
 
-  /// Asks these paths, too.
+  /// Adds paths.
   void add(llvm::ArrayRef<const CodegenModel *> others);
-  /// The same devices and these paths alone.
-  PathSupport by(llvm::ArrayRef<const CodegenModel *> chosen) const;
+  /// Returns the support of only these paths, on the same devices.
+  PathSupport restrictedTo(llvm::ArrayRef<const CodegenModel *> chosen) const;
   /// Names of the paths, those that were added last.
   std::vector<llvm::StringRef> pathsFor(const Workload &workload) const;
   /// Returns success if one of the paths computes the workload; else the reason

@@ -19,8 +19,8 @@ ukernel::DeviceAttr toAttribute(mlir::MLIRContext *context,
                                 const DeviceSpec &device);
 /// Reads an attribute with the checks of a JSON file.
 llvm::Expected<DeviceSpec> toDeviceSpec(ukernel::DeviceAttr attribute);
-/// The device that the module is compiled for. Emits an error on the module if
-/// there is none, or if its fields are not those of a device.
+/// Returns the device that the module is compiled for. Emits an error on the
+/// module if it has no device, or if the device's fields are not valid.
 mlir::FailureOr<DeviceSpec> deviceOf(mlir::ModuleOp module);
 
 ukernel::RangeAttr toAttribute(mlir::MLIRContext *context,
@@ -29,8 +29,8 @@ ukernel::RangeAttr toAttribute(mlir::MLIRContext *context,
 SizeRange toSizeRange(ukernel::RangeAttr attribute);
 std::vector<SizeWeight> toWeights(ukernel::RangeAttr attribute);
 
-/// The family with the attribute of its codegen path; an error for a path that
-/// has none.
+/// Returns the family with the attribute of its codegen path, or an error if
+/// the path has no attribute.
 llvm::Expected<ukernel::FamilyAttr> toAttribute(mlir::MLIRContext *context,
                                                 const KernelFamily &family);
 KernelFamily toKernelFamily(ukernel::FamilyAttr attribute);

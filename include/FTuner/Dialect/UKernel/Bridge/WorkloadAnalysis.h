@@ -43,7 +43,7 @@ public:
     return *workload;
   }
   /// Drops the workload of an operator that changes or is erased. Names of
-  /// plans do not count: a workload has none.
+  /// plans do not count: they are not part of a workload.
   void erase(mlir::Operation *op) { workloads.erase(op); }
 
 private:

@@ -1,8 +1,8 @@
-//===- Computations.h - What an operator computes, for the core -*- C++ -*-===//
+//===- Computations.h - Computations of operators ---------------*- C++ -*-===//
 //
-// From the types, maps and scalar regions of an operator to the operands and
-// computations of the core's `Workload`: what implementations of
-// `OperatorOpInterface::describe` share.
+// Functions that implementations of `OperatorOpInterface::describe` share. They
+// turn the types, maps and scalar regions of an operator into the operands and
+// computations of the core's `Workload`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DIALECT_UKERNEL_IR_COMPUTATIONS_H
@@ -14,34 +14,35 @@
 namespace ftuner {
 
 //===----------------------------------------------------------------------===//
-// Parts, also of what is no operator yet
+// Parts of operators, also before there is an operator
 //===----------------------------------------------------------------------===//
 
-/// The type of the elements of a shaped type, or of a scalar. Integers without
-/// a sign go up to 64 bits, to the next size that there is.
+/// Returns the type of the elements of a shaped type, or of a scalar. Signless
+/// integers of up to 64 bits are rounded up to the next element type.
 ElementType toElementType(mlir::Type type);
 
-/// An operand of that type, or a scalar, that the map accesses: sums of
-/// multiples of axes.
+/// Returns an operand of that type, or a scalar, that the map accesses. The
+/// results of the map are sums of multiples of axes.
 Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
 
-/// What an operation computes of elements; none for what counts for nothing
-/// and has no type of its own: constants, indices, terminators.
+/// Returns the operations on elements that an operation stands for; no value
+/// for constants, indices and terminators, which do not count.
 std::optional<Operations> operationsOf(mlir::Operation &op);
 
-/// The operations of a body of scalars, equal ones counted.
+/// Returns the operations of a body of scalars; equal ones are counted.
 std::vector<Operations> collectOperations(mlir::Block &body);
-/// Adds an operation and those in its regions.
+/// Adds an operation and the operations in its regions.
 void collectOperations(mlir::Operation &op, std::vector<Operations> &result);
 
-/// Whether an operation on scalars is the same wherever what is known is: pure,
-/// of nothing else, and no position.
+/// Returns whether equal known values give an operation on scalars equal
+/// results at every point: it is pure, all its operands are known, and it is
+/// not an index.
 bool isInvariant(mlir::Operation &op,
                  llvm::function_ref<bool(mlir::Value)> isKnown);
 
-/// How a body merges two parts, and what an empty one holds: by the one
-/// operation that takes the accumulator, its last argument, and makes the next
-/// one.
+/// Returns the merge of two parts that a combiner defines, and the value of an
+/// empty part. They follow from the one operation that takes the accumulator,
+/// the body's last argument, and makes the next one.
 std::pair<Merge, Identity> mergeOf(mlir::Block &combiner);
 
 /// Scalar bodies of an operator: of the combiner, with inputs and then the
@@ -73,8 +74,9 @@ struct RowBodies {
   /// these outputs as operands.
   mlir::Block *values = nullptr, *map = nullptr;
   llvm::SmallVector<unsigned, 2> valueOutputs, mapOutputs;
-  /// The numbers, as operands, of the states that a slice of a row leaves, one
-  /// for each reduction; empty for an operator that reduces whole rows.
+  /// If the operator reduces a slice of each row: for each reduction, the
+  /// number of the operand to which it writes its state. Empty if the operator
+  /// reduces whole rows.
   llvm::SmallVector<unsigned> states;
 };
 
@@ -98,9 +100,9 @@ void describeReduction(
     ukernel::ReductionOpInterface op, Workload &workload,
     llvm::function_ref<void(ContractionParts &)> change = {});
 
-/// Says what is wrong with the computations that the operator describes
-/// (operator_c5). The verifier of an operator that is no reduction calls it
-/// behind the checks of its regions.
+/// Verifies the computations that the operator describes (operator_c5). The
+/// verifier of an operator that is not a reduction calls it after the checks of
+/// its regions.
 mlir::LogicalResult verifyComputations(ukernel::OperatorOpInterface op);
 
 } // namespace ftuner

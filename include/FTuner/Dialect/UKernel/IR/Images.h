@@ -1,10 +1,9 @@
-//===- Images.h - Which images hold which kernels ---------------*- C++ -*-===//
+//===- Images.h - Images that hold a kernel ---------------------*- C++ -*-===//
 //
-// Where some kernels run on the device's exact architecture alone, a compiled
+// If some kernels run only on the device's exact architecture, a compiled
 // module has two images (docs/libraries.md): the exact one, and a portable one
-// for the devices of other architectures. Host code that launches from one of
-// them lies in a branch on `ukernel.exact_image`; all other kernels are in
-// both.
+// for devices of other architectures. Host code that launches from only one of
+// them is in a branch on `ukernel.exact_image`; all other kernels are in both.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DIALECT_UKERNEL_IR_IMAGES_H
@@ -15,10 +14,10 @@
 
 namespace ftuner::ukernel {
 
-/// What is behind the names of workloads in those of their portable kernels.
+/// Suffix after the name of a workload in the names of its portable kernels.
 inline constexpr llvm::StringLiteral kPortableSuffix = "_portable";
 
-/// Some of the two images.
+/// A set of images.
 struct ImageSet {
   bool exact = false;
   bool portable = false;

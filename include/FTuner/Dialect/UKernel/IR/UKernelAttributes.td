@@ -298,8 +298,9 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let genVerifyDecl = 1;
 }
 
-/// What a host passes for a parameter of a kernel, in the order of the kernel
-/// ABI (docs/abi.md); FTuner/Kernel/KernelSignature.h says more.
+/// Kind of the value that a host passes for a parameter of a kernel, in the
+/// order of the kernel ABI (docs/abi.md); FTuner/Kernel/KernelSignature.h says
+/// more.
 def UKernel_ParameterKind : I32EnumAttr<"ParameterKind", "parameter of a kernel", [
     I32EnumAttrCase<"Pointer", 0, "pointer">,
     I32EnumAttrCase<"Size", 1, "size">,

@@ -1,7 +1,7 @@
-//===- UKernelInterfaces.h - What every operator says -----------*- C++ -*-===//
+//===- UKernelInterfaces.h - Interfaces of operators ------------*- C++ -*-===//
 //
-// `OperatorOpInterface`, which passes ask in place of a certain operator, and
-// what its implementations share.
+// `OperatorOpInterface`, which passes ask instead of a certain operator, and
+// functions that its implementations share.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES_H
@@ -75,49 +75,51 @@ mlir::LogicalResult verifyReduction(ReductionOpInterface op);
 
 namespace ftuner::ukernel {
 
-/// Says what is wrong with a region of an operator, called `name`, that should
-/// take scalars of these types and yield some of types `results`.
+/// Verifies a region of an operator, called `name`: it takes scalars of these
+/// types and yields scalars of the types `results`.
 mlir::LogicalResult verifyScalarRegion(OperatorOpInterface op,
                                        mlir::Region &region,
                                        llvm::StringRef name,
                                        llvm::ArrayRef<mlir::Type> arguments,
                                        llvm::ArrayRef<mlir::Type> results);
-/// Says what is wrong with the plan that the operator names, if it names one:
+/// Verifies the plan that the operator names, if it names one. Implements
 /// SymbolUserOpInterface of an operator.
 mlir::LogicalResult verifyPlanUse(OperatorOpInterface op,
                                   mlir::SymbolTableCollection &symbolTable);
-/// The one operation of a scalar body that updates the accumulator, its last
-/// argument; null if there are several.
+/// Returns the one operation of a scalar body that updates the accumulator, the
+/// body's last argument; null if there are several.
 mlir::Operation *findCombiningOp(mlir::Block &body);
-/// The shapes of results are those of outputs: ReifyRankedShapedTypeOpInterface
-/// of an operator.
+/// Returns the shapes of results, which equal the shapes of outputs. Implements
+/// ReifyRankedShapedTypeOpInterface of an operator.
 mlir::LogicalResult
 reifyOutputShapes(OperatorOpInterface op, mlir::OpBuilder &builder,
                   mlir::ReifiedRankedShapedTypeDims &shapes);
-/// What the operator reads and writes: MemoryEffectsOpInterface of an operator.
+/// Returns the reads and writes of an operator. Implements
+/// MemoryEffectsOpInterface of an operator.
 void getOperatorEffects(OperatorOpInterface op,
                         llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
                             mlir::MemoryEffects::Effect>> &effects);
 
-/// "(m, n, k, b0)".
+/// Returns the names of the axes as text: "(m, n, k, b0)".
 std::string axisList(OperatorOpInterface op);
 
-/// Static extents of all dimensions of the maps, of fused axes those of their
-/// loops' product; ShapedType::kDynamic where unknown.
+/// Returns the static extents of all dimensions of the maps; the extent of a
+/// fused axis is the product of its loops. It is ShapedType::kDynamic if
+/// unknown.
 llvm::SmallVector<int64_t> staticSizesOfDims(OperatorOpInterface op);
 
-/// The dimensions of an operand, together where they are all loops of one fused
-/// axis in their order: the operand as the core and kernels see it has one
-/// dimension for each group.
+/// Groups the dimensions of an operand: dimensions that are all loops of one
+/// fused axis, in order, are one group. The core and kernels see an operand
+/// with one dimension for each group.
 llvm::SmallVector<mlir::ReassociationIndices>
 groupDimensions(OperatorOpInterface op, unsigned number);
-/// A map from the axes to those groups; null if some position is no axis alone
-/// but a window or a loop.
+/// Returns the map from the axes to the groups of `groupDimensions`; null if
+/// some position is not a plain axis but a window or a loop.
 mlir::AffineMap axisMapOf(OperatorOpInterface op, unsigned number);
 
-/// The number of elements that a box of `sizes` points, one size for each
-/// dimension of the maps and at least 1, reaches over along a dimension with
-/// this position. For a position that is one axis alone, its size.
+/// Returns the number of elements that a box of `sizes` points (one size, at
+/// least 1, for each dimension of the maps) reaches over along a dimension with
+/// this position. If the position is a plain axis, it is the axis's size.
 mlir::AffineExpr reachOf(mlir::AffineExpr position,
                          llvm::ArrayRef<mlir::AffineExpr> sizes);
 

@@ -1,4 +1,4 @@
-//===- UKernelInterfaces.td - What every operator says ------*- tablegen -*-===//
+//===- UKernelInterfaces.td - Interfaces of operators -------*- tablegen -*-===//
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES
 
@@ -212,7 +212,7 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
       return ::ftuner::ukernel::detail::getDimsOfAxis($_op, axis);
     }
     /// The operands and dimensions whose sizes multiply to the extent of an
-    /// axis: one, or of a fused one that of each loop.
+    /// axis: one, or one for each loop of a fused axis.
     ::llvm::SmallVector<std::pair<::mlir::Value, int64_t>, 3>
     getExtentSources(unsigned axis) {
       return ::llvm::map_to_vector<3>(

@@ -174,7 +174,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   }];
   let arguments = (ins
     AnyShaped:$lhs, AnyShaped:$rhs,
-    /// What prologues read.
+    /// Operands that prologues read.
     Variadic<AnyType>:$inputs,
     Optional<AnyType>:$init,
     Variadic<AnyType>:$extras,
@@ -208,8 +208,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
-    /// The axes of the iteration space, as dimensions of the indexing maps:
-    /// those of a matrix product, then the batch axes.
+    /// The axes of the iteration space, as dimensions of the indexing maps: the
+    /// axes of a matrix product, then the batch axes.
     static constexpr unsigned kM = 0, kN = 1, kK = 2, kNumProductAxes = 3,
                               kMaxBatchAxes = 3;
     /// Number of axes, kNumProductAxes to kNumProductAxes + kMaxBatchAxes.
@@ -346,8 +346,8 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     /// Returns true if an operand has an element for each element of a row, and
     /// not a single one.
     bool isAlongRow(unsigned number);
-    /// The outputs but for states that are or are not so, by their numbers as
-    /// operands.
+    /// Returns the outputs, except states, for which `isAlongRow` equals
+    /// `alongRow`, by their numbers as operands.
     ::llvm::SmallVector<unsigned, 2> getOutputNumbers(bool alongRow);
     /// The operation that updates the accumulator of a reduction.
     ::mlir::Operation *getCombiningOp(unsigned reduction);
@@ -521,7 +521,7 @@ def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"C
   let assemblyFormat = "$sizes $body attr-dict";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// What the tile computes.
+    /// Returns the operator that the tile computes: the last op of the body.
     ::ftuner::ukernel::OperatorOpInterface getOperator();
   }];
 }

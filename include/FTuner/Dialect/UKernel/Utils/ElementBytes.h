@@ -7,10 +7,9 @@
 
 namespace ftuner {
 
-/// Bytes from one element to the next in memory, of a number or of the elements
-/// of a tensor: those of the next wider type of 1, 2, 4 or 8 bytes, as LLVM
-/// allocates arrays (i24 takes four bytes), and more only in whole such steps.
-/// Booleans take one byte, an index eight.
+/// Returns the bytes from one element to the next in memory, for a number or
+/// the elements of a tensor: a power of two, as LLVM allocates arrays (i24
+/// takes four bytes). Booleans take one byte, an index eight.
 inline int64_t elementBytesOf(mlir::Type type) {
   type = mlir::getElementTypeOrSelf(type);
   if (!type.isIntOrFloat())
@@ -18,8 +17,9 @@ inline int64_t elementBytesOf(mlir::Type type) {
   return llvm::PowerOf2Ceil(llvm::divideCeil(type.getIntOrFloatBitWidth(), 8u));
 }
 
-/// Whether vectors of the type lie in memory as its elements do: those of
-/// integers that do not fill their bytes are packed bit by bit.
+/// Returns whether vectors of the type have the same layout in memory as arrays
+/// of its elements. Vectors of integers that do not fill their bytes are packed
+/// bit by bit.
 inline bool fillsBytes(mlir::Type type) {
   type = mlir::getElementTypeOrSelf(type);
   return !type.isIntOrFloat() ||

@@ -15,12 +15,12 @@
 
 namespace ftuner {
 
-/// Whether elements of the type are computed in f32 instead: f16 and bf16.
+/// Returns whether elements of the type (f16 or bf16) are computed in f32.
 bool isNarrowFloat(mlir::Type type);
 
-/// The value, a scalar or vector, in f32 if it is narrower.
+/// Returns the value, a scalar or vector, in f32 if it is narrower.
 mlir::Value promoted(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value);
-/// The value with elements of `element`, to which it is rounded if it is wider.
+/// Returns the value with elements of `element`, rounded if it is wider.
 mlir::Value rounded(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                     mlir::Type element);
 
@@ -28,7 +28,7 @@ mlir::Value rounded(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
 /// holds in f32 where their types are narrower; values that it does not hold
 /// come as they are. Its results are in f32 too, rounded to their own types.
 /// With `width` above 0 the clone computes on vectors of so many elements,
-/// which `mapping` holds, but for constants, which stay scalars.
+/// which `mapping` holds, except for constants, which stay scalars.
 void clonePromoted(mlir::OpBuilder &b, mlir::Operation &op,
                    mlir::IRMapping &mapping, int64_t width = 0);
 
