@@ -84,6 +84,96 @@ private:
   }
 };
 
+/// Returns the one input of an elementwise operator that has dimensions; null
+/// if it has several, or none.
+OpOperand *matchUnaryElementwise(linalg::LinalgOp op) {
+  if (!op || op->getNumResults() != 1 || op.hasIndexSemantics() ||
+      !op.hasPureTensorSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)))
+    return nullptr;
+  OpOperand *found = nullptr;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    if (op.getRank(input) == 0)
+      continue;
+    if (found)
+      return nullptr;
+    found = input;
+  }
+  return found;
+}
+
+/// Returns true if only a contraction reads the operator's result, perhaps
+/// after elementwise operators.
+bool isFactorOfContraction(linalg::LinalgOp op) {
+  while (op->hasOneUse()) {
+    auto reader = dyn_cast<linalg::LinalgOp>(*op->user_begin());
+    if (!reader)
+      return false;
+    if (matchContraction(reader))
+      return reader.isDpsInput(&*op->getResult(0).use_begin());
+    OpOperand *read = matchUnaryElementwise(reader);
+    if (!read || read->get() != op->getResult(0))
+      return false;
+    op = reader;
+  }
+  return false;
+}
+
+/// Moves a transpose or broadcast after the elementwise operator that reads it,
+/// so that a contraction reads through it: scaled keys are computed once, not
+/// for each head of queries that they serve.
+struct MoveCopyAfterElementwise : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    OpOperand *input = matchUnaryElementwise(op);
+    if (!input || matchExactCopy(op) || !isFactorOfContraction(op))
+      return failure();
+    std::optional<ProjectedCopy> copy =
+        matchProjectedCopy(input->get().getDefiningOp());
+    AffineMap read = op.getMatchingIndexingMap(input);
+    AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+    if (!copy || !read.isPermutation() || !written.isPermutation())
+      return failure();
+    auto type = cast<RankedTensorType>(copy->source.getType());
+    auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
+    Location loc = op.getLoc();
+    unsigned number = input->getOperandNumber();
+    auto identity = AffineMap::getMultiDimIdentityMap(type.getRank(),
+                                                      rewriter.getContext());
+    SmallVector<Value> inputs = op.getInputs();
+    inputs[number] = copy->source;
+    SmallVector<AffineMap> maps(
+        inputs.size() + 1,
+        AffineMap::get(type.getRank(), 0, rewriter.getContext()));
+    maps[number] = maps.back() = identity;
+    Value narrow = tensor::EmptyOp::create(
+        rewriter, loc, tensor::getMixedSizes(rewriter, loc, copy->source),
+        resultType.getElementType());
+    auto moved = linalg::GenericOp::create(
+        rewriter, loc, narrow.getType(), inputs, narrow, maps,
+        SmallVector<utils::IteratorType>(type.getRank(),
+                                         utils::IteratorType::parallel));
+    rewriter.inlineRegionBefore(op.getRegion(), moved.getRegion(),
+                                moved.getRegion().begin());
+    AffineMap source =
+        copy->map.compose(read.compose(inversePermutation(written)));
+    rewriter.replaceOpWithNewOp<linalg::GenericOp>(
+        op, resultType, moved.getResult(0), op.getOutputs()[0],
+        ArrayRef<AffineMap>{
+            source, AffineMap::getMultiDimIdentityMap(resultType.getRank(),
+                                                      rewriter.getContext())},
+        SmallVector<utils::IteratorType>(resultType.getRank(),
+                                         utils::IteratorType::parallel),
+        [](OpBuilder &builder, Location at, ValueRange arguments) {
+          linalg::YieldOp::create(builder, at, arguments[0]);
+        });
+    return success();
+  }
+};
+
 /// Returns the operator as a linalg.generic, which may have any maps.
 FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
                                        linalg::LinalgOp op) {
@@ -376,6 +466,7 @@ private:
 } // namespace
 
 void ftuner::populateContractionPatterns(RewritePatternSet &patterns) {
-  patterns.add<FoldCopyIntoContraction, WidenSubByteFactor, DropUnitBatch,
-               CollapseContraction, AddUnitLoops>(patterns.getContext());
+  patterns.add<FoldCopyIntoContraction, MoveCopyAfterElementwise,
+               WidenSubByteFactor, DropUnitBatch, CollapseContraction,
+               AddUnitLoops>(patterns.getContext());
 }

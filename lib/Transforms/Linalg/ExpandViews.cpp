@@ -96,19 +96,38 @@ bool shouldExpand(OpOperand *operand) {
          !splitsReduction(op, *operand, collapse.getReassociationIndices());
 }
 
-/// Folds a collapse of an expansion that only move units to and fro.
+/// Replaces a collapse of an expansion that both only move dimensions of extent
+/// 1 by one reshape, or by what is expanded.
 struct FoldUnitReshapes : public OpRewritePattern<tensor::CollapseShapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(tensor::CollapseShapeOp op,
                                 PatternRewriter &rewriter) const override {
     auto expand = op.getSrc().getDefiningOp<tensor::ExpandShapeOp>();
-    if (!expand || expand.getSrcType() != op.getResultType() ||
+    if (!expand ||
         joinsDimensions(expand.getReassociationIndices(),
                         expand.getResultType()) ||
         joinsDimensions(op.getReassociationIndices(), op.getSrcType()))
       return failure();
-    rewriter.replaceOp(op, expand.getSrc());
+    RankedTensorType from = expand.getSrcType(), to = op.getResultType();
+    if (from == to) {
+      rewriter.replaceOp(op, expand.getSrc());
+      return success();
+    }
+    bool isCollapse = from.getRank() > to.getRank();
+    std::optional<SmallVector<ReassociationIndices>> groups =
+        isCollapse
+            ? getReassociationIndicesForCollapse(from.getShape(), to.getShape())
+            : getReassociationIndicesForCollapse(to.getShape(),
+                                                 from.getShape());
+    if (!groups || from.getRank() == to.getRank())
+      return failure();
+    if (isCollapse)
+      rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
+          op, to, expand.getSrc(), *groups);
+    else
+      rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(
+          op, to, expand.getSrc(), *groups);
     return success();
   }
 };
@@ -142,54 +161,93 @@ struct DropUnitDimsOfOutput : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Returns the loops of extent 1 that the operator has only since all its
-/// inputs that have them are expanded to have them.
-SmallVector<unsigned> expandedUnitLoops(linalg::GenericOp op) {
-  SmallVector<unsigned> units;
-  for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges())) {
-    bool isExpanded = false, isOwn = !isUnit(extent);
-    for (OpOperand *input : op.getDpsInputOperands()) {
-      std::optional<unsigned> dim =
-          op.getMatchingIndexingMap(input).getResultPosition(
-              getAffineDimExpr(loop, op.getContext()));
-      if (!dim)
-        continue;
-      auto expand = input->get().getDefiningOp<tensor::ExpandShapeOp>();
-      bool addsUnit =
-          expand &&
-          expand.getReassociationIndices()[expand.getCorrespondingSourceDim(
-                                               *dim)]
-                  .size() > 1;
-      isExpanded |= addsUnit;
-      isOwn |= !addsUnit;
-    }
-    if (isExpanded && !isOwn)
-      units.push_back(loop);
+/// Returns true if the group joins the dimension of extent 1 to others. Where
+/// all have extent 1, the first one is not joined: it is the one that stays.
+bool joinsUnit(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> shape,
+               int64_t dim) {
+  const ReassociationIndices &group =
+      *llvm::find_if(groups, [&](const ReassociationIndices &candidate) {
+        return llvm::is_contained(candidate, dim);
+      });
+  bool areUnits =
+      llvm::all_of(group, [&](int64_t part) { return isUnit(shape[part]); });
+  return areUnits ? dim != group.front() : group.size() > 1;
+}
+
+/// Returns true if all inputs that have the loop of extent 1 are expanded to
+/// have it.
+bool isExpandedUnit(linalg::LinalgOp op, AffineExpr loop) {
+  bool isExpanded = false;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    std::optional<unsigned> dim =
+        op.getMatchingIndexingMap(input).getResultPosition(loop);
+    if (!dim)
+      continue;
+    auto expand = input->get().getDefiningOp<tensor::ExpandShapeOp>();
+    if (!expand || !joinsUnit(expand.getReassociationIndices(),
+                              expand.getResultType().getShape(), *dim))
+      return false;
+    isExpanded = true;
   }
-  return units;
+  return isExpanded;
+}
+
+/// Returns true if a reshape of the operator's result drops the loop of extent
+/// 1, and no other operator computes an input that has it: the loop would only
+/// move there.
+bool isCollapsedUnit(linalg::LinalgOp op, AffineExpr loop) {
+  std::optional<unsigned> dim =
+      op.getMatchingIndexingMap(op.getDpsInitOperand(0))
+          .getResultPosition(loop);
+  if (!dim || !op->hasOneUse())
+    return false;
+  auto collapse = dyn_cast<tensor::CollapseShapeOp>(*op->user_begin());
+  if (!collapse || !joinsUnit(collapse.getReassociationIndices(),
+                              collapse.getSrcType().getShape(), *dim))
+    return false;
+  return matchProjectedCopy(op) ||
+         llvm::none_of(op.getDpsInputOperands(), [&](OpOperand *input) {
+           return input->get().getDefiningOp<linalg::LinalgOp>() &&
+                  op.getMatchingIndexingMap(input).getResultPosition(loop);
+         });
 }
 
 /// Drops loops of extent 1 that an elementwise operator has only since its
 /// inputs are expanded, such as the reduced dimension of a maximum that is
-/// kept. The reshapes before and after the operator then meet.
-struct DropExpandedUnitLoops : public OpRewritePattern<linalg::GenericOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// kept, or since its moved result is collapsed, such as a single head of keys
+/// that is repeated. The reshapes before and after the operator then meet.
+struct DropReshapedUnitLoops
+    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
-  LogicalResult matchAndRewrite(linalg::GenericOp op,
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
                                 PatternRewriter &rewriter) const override {
-    if (!op.hasPureTensorSemantics() ||
+    if (!op.hasPureTensorSemantics() || op->getNumResults() != 1 ||
         op.getNumParallelLoops() != op.getNumLoops())
       return failure();
-    SmallVector<unsigned> units = expandedUnitLoops(op);
+    SmallVector<unsigned> units;
+    for (auto [index, extent] : llvm::enumerate(op.getStaticLoopRanges())) {
+      AffineExpr loop = getAffineDimExpr(index, op.getContext());
+      if (isUnit(extent) &&
+          (isExpandedUnit(op, loop) || isCollapsedUnit(op, loop)))
+        units.push_back(index);
+    }
     if (units.empty())
       return failure();
+    auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+    if (!generic) {
+      FailureOr<linalg::GenericOp> named =
+          linalg::generalizeNamedOp(rewriter, op);
+      if (failed(named))
+        return failure();
+      generic = *named;
+    }
     linalg::ControlDropUnitDims control;
     control.controlFn = [&](Operation *) { return units; };
     FailureOr<linalg::DropUnitDimsResult> reduced =
-        linalg::dropUnitDims(rewriter, op, control);
-    if (failed(reduced))
-      return failure();
-    rewriter.replaceOp(op, reduced->replacements);
+        linalg::dropUnitDims(rewriter, generic, control);
+    if (succeeded(reduced))
+      rewriter.replaceOp(generic, reduced->replacements);
     return success();
   }
 };
@@ -204,7 +262,7 @@ struct UKernelExpandViewsPass
     linalg::populateFoldReshapeOpsByExpansionPatterns(set, shouldExpand);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(set);
     populateDropUnitDimsPatterns(set);
-    set.add<FoldUnitReshapes, DropUnitDimsOfOutput, DropExpandedUnitLoops>(
+    set.add<FoldUnitReshapes, DropUnitDimsOfOutput, DropReshapedUnitLoops>(
         &getContext());
     populateCleanupPatterns(set);
     FrozenRewritePatternSet patterns(std::move(set));
