@@ -64,3 +64,153 @@ func.func @unproven(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>, %o: tensor<?x16xf
   %s = tensor.expand_shape %p [[0, 1], [2]] output_shape [%n, 4, 16] : tensor<?x16xf32> into tensor<?x4x16xf32>
   return %s : tensor<?x4x16xf32>
 }
+
+// -----
+
+// An operator that reads a maximum with the reduced dimension kept computes
+// without it, like the operators of the rows.
+// CHECK-LABEL: @kept_maximum
+// CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<?x4x2xf32>) outs(%{{.*}} : tensor<?x4x2xi1>)
+// CHECK: arith.cmpf
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: linalg.generic {{.*}} ins(%[[E]],
+func.func @kept_maximum(%m: tensor<?x4x2xf32>, %x: tensor<?x4x2x16xf32>, %w: tensor<?x4x16x8xf32>, %o: tensor<?x4x2x8xf32>) -> tensor<?x4x2x8xf32> {
+  %c0 = arith.constant 0 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %b = tensor.dim %m, %c0 : tensor<?x4x2xf32>
+  %joined = tensor.collapse_shape %m [[0], [1, 2]] : tensor<?x4x2xf32> into tensor<?x8xf32>
+  %kept = tensor.expand_shape %joined [[0], [1, 2]] output_shape [%b, 8, 1] : tensor<?x8xf32> into tensor<?x8x1xf32>
+  %e = tensor.empty(%b) : tensor<?x8x1xi1>
+  %is = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%kept : tensor<?x8x1xf32>) outs(%e : tensor<?x8x1xi1>) {
+  ^bb0(%v: f32, %u: i1):
+    %c = arith.cmpf oeq, %v, %ninf : f32
+    linalg.yield %c : i1
+  } -> tensor<?x8x1xi1>
+  %s = tensor.collapse_shape %is [[0], [1, 2]] : tensor<?x8x1xi1> into tensor<?x8xi1>
+  %split = tensor.expand_shape %s [[0], [1, 2]] output_shape [%b, 4, 2] : tensor<?x8xi1> into tensor<?x4x2xi1>
+  %p = linalg.generic {indexing_maps = [affine_map<(i, j, k, l) -> (i, j, k)>, affine_map<(i, j, k, l) -> (i, j, k, l)>, affine_map<(i, j, k, l) -> (i, j, k, l)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%split, %x : tensor<?x4x2xi1>, tensor<?x4x2x16xf32>) outs(%x : tensor<?x4x2x16xf32>) {
+  ^bb0(%c: i1, %v: f32, %u: f32):
+    %y = arith.select %c, %zero, %v : f32
+    linalg.yield %y : f32
+  } -> tensor<?x4x2x16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, h, t, d, l) -> (b, h, t, l)>, affine_map<(b, h, t, d, l) -> (b, h, l, d)>, affine_map<(b, h, t, d, l) -> (b, h, t, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%p, %w : tensor<?x4x2x16xf32>, tensor<?x4x16x8xf32>) outs(%o : tensor<?x4x2x8xf32>) {
+  ^bb0(%q: f32, %r: f32, %u: f32):
+    %m1 = arith.mulf %q, %r : f32
+    %a = arith.addf %u, %m1 : f32
+    linalg.yield %a : f32
+  } -> tensor<?x4x2x8xf32>
+  return %y : tensor<?x4x2x8xf32>
+}
+
+// -----
+
+// A single head of keys that is transposed, and whose own dimension a reshape
+// drops, is transposed without it.
+// CHECK-LABEL: @single_head
+// CHECK: %[[K:.*]] = tensor.collapse_shape %{{.*}} {{\[}}[0], [1, 2], [3]] : tensor<?x?x1x64xf32> into tensor<?x?x64xf32>
+// CHECK-NOT: tensor.{{collapse|expand}}_shape
+// CHECK: return
+func.func @single_head(%q: tensor<?x8x64xf32>, %k: tensor<?x?x1x64xf32>, %t: tensor<?x1x?x64xf32>, %o: tensor<?x8x?xf32>) -> tensor<?x8x?xf32> {
+  %h = linalg.transpose ins(%k : tensor<?x?x1x64xf32>) outs(%t : tensor<?x1x?x64xf32>) permutation = [0, 2, 1, 3]
+  %s = tensor.collapse_shape %h [[0, 1], [2], [3]] : tensor<?x1x?x64xf32> into tensor<?x?x64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, m, n, d) -> (b, m, d)>, affine_map<(b, m, n, d) -> (b, n, d)>, affine_map<(b, m, n, d) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%q, %s : tensor<?x8x64xf32>, tensor<?x?x64xf32>) outs(%o : tensor<?x8x?xf32>) {
+  ^bb0(%a: f32, %c: f32, %u: f32):
+    %m = arith.mulf %a, %c : f32
+    %r = arith.addf %u, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<?x8x?xf32>
+  return %y : tensor<?x8x?xf32>
+}
+
+// -----
+
+// A rotary embedding of halves is one operator that reads its input with the
+// halves swapped: no slice, no concatenation.
+// CHECK-DAG: #[[SWAP:.*]] = affine_map<(d0, d1, d2) -> (d0, -d1 + 1, d2)>
+// CHECK-LABEL: @rotated_halves
+// CHECK-NOT: tensor.extract_slice
+// CHECK-NOT: tensor.concat
+// CHECK: linalg.generic {indexing_maps = [#[[SWAP]],
+// CHECK: arith.negf
+// CHECK: arith.select
+func.func @rotated_halves(%x: tensor<?x16xf32>, %w: tensor<16x4xf32>, %o: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %t = tensor.dim %x, %c0 : tensor<?x16xf32>
+  %a = tensor.extract_slice %x[0, 0] [%t, 8] [1, 1] : tensor<?x16xf32> to tensor<?x8xf32>
+  %b = tensor.extract_slice %x[0, 8] [%t, 8] [1, 1] : tensor<?x16xf32> to tensor<?x8xf32>
+  %e = tensor.empty(%t) : tensor<?x8xf32>
+  %n = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) {
+  ^bb0(%v: f32, %u: f32):
+    %m = arith.negf %v : f32
+    linalg.yield %m : f32
+  } -> tensor<?x8xf32>
+  %r = tensor.concat dim(1) %n, %a : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x16xf32>
+  %c = tensor.collapse_shape %o [[0, 1]] : tensor<?x4xf32> into tensor<?xf32>
+  %o2 = tensor.expand_shape %c [[0, 1]] output_shape [%t, 4] : tensor<?xf32> into tensor<?x4xf32>
+  %y = linalg.matmul ins(%r, %w : tensor<?x16xf32>, tensor<16x4xf32>) outs(%o2 : tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
+
+// -----
+
+// So is one of neighbors, whose two places are a dimension of their own.
+// CHECK-DAG: #[[SWAP:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, -d2 + 1)>
+// CHECK-LABEL: @rotated_neighbors
+// CHECK-NOT: tensor.extract_slice
+// CHECK-NOT: tensor.concat
+// CHECK: linalg.generic {indexing_maps = [#[[SWAP]],
+func.func @rotated_neighbors(%x: tensor<?x16xf32>, %w: tensor<16x4xf32>, %o: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %t = tensor.dim %x, %c0 : tensor<?x16xf32>
+  %a = tensor.extract_slice %x[0, 0] [%t, 8] [1, 2] : tensor<?x16xf32> to tensor<?x8xf32>
+  %b = tensor.extract_slice %x[0, 1] [%t, 8] [1, 2] : tensor<?x16xf32> to tensor<?x8xf32>
+  %a1 = tensor.expand_shape %a [[0], [1, 2]] output_shape [%t, 8, 1] : tensor<?x8xf32> into tensor<?x8x1xf32>
+  %b1 = tensor.expand_shape %b [[0], [1, 2]] output_shape [%t, 8, 1] : tensor<?x8xf32> into tensor<?x8x1xf32>
+  %s = tensor.concat dim(2) %b1, %a1 : (tensor<?x8x1xf32>, tensor<?x8x1xf32>) -> tensor<?x8x2xf32>
+  %r = tensor.collapse_shape %s [[0], [1, 2]] : tensor<?x8x2xf32> into tensor<?x16xf32>
+  %y = linalg.matmul ins(%r, %w : tensor<?x16xf32>, tensor<16x4xf32>) outs(%o : tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
+
+// -----
+
+// Parts in their own order, or of two tensors, stay.
+// CHECK-LABEL: @other_parts
+// CHECK: tensor.concat dim(1)
+// CHECK: tensor.concat dim(1)
+func.func @other_parts(%x: tensor<?x16xf32>, %z: tensor<?x16xf32>, %w: tensor<16x4xf32>, %o: tensor<?x4xf32>, %p: tensor<?x2x2xf32>) -> (tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %t = tensor.dim %x, %c0 : tensor<?x16xf32>
+  %a = tensor.extract_slice %x[0, 0] [%t, 8] [1, 1] : tensor<?x16xf32> to tensor<?x8xf32>
+  %b = tensor.extract_slice %x[0, 8] [%t, 8] [1, 1] : tensor<?x16xf32> to tensor<?x8xf32>
+  %u = tensor.dim %z, %c0 : tensor<?x16xf32>
+  %d = tensor.extract_slice %z[0, 8] [%u, 8] [1, 1] : tensor<?x16xf32> to tensor<?x8xf32>
+  %r = tensor.concat dim(1) %a, %b : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x16xf32>
+  %s = tensor.concat dim(1) %d, %a : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x16xf32>
+  %q = tensor.collapse_shape %p [[0], [1, 2]] : tensor<?x2x2xf32> into tensor<?x4xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x16xf32>, tensor<16x4xf32>) outs(%q : tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %r, %s, %y : tensor<?x16xf32>, tensor<?x16xf32>, tensor<?x4xf32>
+}
+
+// -----
+
+// A scale in a tensor of one element is read as a scalar.
+// CHECK-LABEL: @single_element
+// CHECK: linalg.generic {{.*}} iterator_types = []} ins({{.*}} : tensor<f32>) outs({{.*}} : tensor<f32>)
+func.func @single_element(%a: tensor<?x8xf32>, %b: tensor<8x4xf32>, %o: tensor<?x4xf32>, %z: tensor<1xf32>) -> tensor<?x4xf32> {
+  %e = tensor.empty() : tensor<1xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%z : tensor<1xf32>) outs(%e : tensor<1xf32>) {
+  ^bb0(%v: f32, %u: f32):
+    %n = arith.negf %v : f32
+    linalg.yield %n : f32
+  } -> tensor<1xf32>
+  %c = tensor.collapse_shape %s [] : tensor<1xf32> into tensor<f32>
+  %p = linalg.matmul ins(%a, %b : tensor<?x8xf32>, tensor<8x4xf32>) outs(%o : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p, %c : tensor<?x4xf32>, tensor<f32>) outs(%o : tensor<?x4xf32>) {
+  ^bb0(%v: f32, %w: f32, %u: f32):
+    %m = arith.mulf %v, %w : f32
+    linalg.yield %m : f32
+  } -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}

@@ -682,3 +682,38 @@ func.func @tokens(%x: tensor<?x?x64xf32>, %w: tensor<32x64xf32>, %o: tensor<?x?x
   %y = linalg.transpose ins(%p : tensor<?x?x32xf32>) outs(%e : tensor<?x?x32xf32>) permutation = [1, 0, 2]
   return %y : tensor<?x?x32xf32>
 }
+
+// -----
+
+#queries = affine_map<(b, g, r, n, d) -> (b, g, r, d)>
+#keys = affine_map<(b, g, r, n, d) -> (b, g, r, n, d)>
+#scores = affine_map<(b, g, r, n, d) -> (b, g, r, n)>
+
+// Keys that are repeated, then scaled, are scaled once: the repetition is how
+// the product reads them.
+// CHECK-LABEL: func.func @scaled_repeated_keys
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<?x?x4x64xf16>) outs(%{{.*}} : tensor<?x?x4x64xf16>)
+// CHECK: arith.mulf
+// CHECK-NOT: tensor<?x4x7x?x64xf16>
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[S]] : tensor<?x4x7x64xf16>, tensor<?x?x4x64xf16>)
+func.func @scaled_repeated_keys(%q: tensor<?x4x7x64xf16>, %k: tensor<?x?x4x64xf16>, %e: tensor<?x4x7x?x64xf16>, %o: tensor<?x4x7x?xf32>) -> tensor<?x4x7x?xf32> {
+  %c = arith.constant 0.35 : f16
+  %r = linalg.generic {indexing_maps = [affine_map<(b, g, r, n, d) -> (b, n, g, d)>, #keys], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%k : tensor<?x?x4x64xf16>) outs(%e : tensor<?x4x7x?x64xf16>) {
+  ^bb0(%a: f16, %u: f16):
+    linalg.yield %a : f16
+  } -> tensor<?x4x7x?x64xf16>
+  %s = linalg.generic {indexing_maps = [#keys, #keys], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%r : tensor<?x4x7x?x64xf16>) outs(%e : tensor<?x4x7x?x64xf16>) {
+  ^bb0(%a: f16, %u: f16):
+    %m = arith.mulf %a, %c : f16
+    linalg.yield %m : f16
+  } -> tensor<?x4x7x?x64xf16>
+  %y = linalg.generic {indexing_maps = [#queries, #keys, #scores], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%q, %s : tensor<?x4x7x64xf16>, tensor<?x4x7x?x64xf16>) outs(%o : tensor<?x4x7x?xf32>) {
+  ^bb0(%a: f16, %b: f16, %u: f32):
+    %a32 = arith.extf %a : f16 to f32
+    %b32 = arith.extf %b : f16 to f32
+    %m = arith.mulf %a32, %b32 : f32
+    %t = arith.addf %u, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<?x4x7x?xf32>
+  return %y : tensor<?x4x7x?xf32>
+}

@@ -75,8 +75,11 @@ def UKernelExpandViewsPass : Pass<"ukernel-expand-views", "::mlir::func::FuncOp"
     Reshapes fold with the operators around them by expansion, so that batches
     and heads which an importer joined for a product are loops of the product
     again. A product's reduction is not split, and a reshape folds only where
-    the sizes of its parts are proven. Functions without a contraction or
-    without a reshape stay as they are.
+    the sizes of its parts are proven. Loops of extent 1 go where reshapes add
+    and drop them around an operator. The two parts of a dimension that are
+    concatenated in the other order, as rotary embeddings do, become one operator
+    that reads its input so. Functions without a contraction or without a reshape
+    stay as they are.
 
     ```mlir
     %x2 = tensor.collapse_shape %x [[0, 1], [2], [3]] : tensor<?x32x?x128xf16> into tensor<?x?x128xf16>

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
@@ -172,15 +173,43 @@ static void replaceSplatConstants(func::FuncOp func) {
   }
 }
 
+/// Moves an operator whose only reader inserts its result into a tensor, such
+/// as a part of a concatenation, before that insertion. Upstream's elimination
+/// of empty tensors then lets the operator write into the tensor: it asks that
+/// the tensor exists where the operator begins.
+static void moveBeforeInsertions(func::FuncOp func) {
+  func.walk([](tensor::InsertSliceOp insert) {
+    Operation *producer = insert.getSource().getDefiningOp();
+    auto destination =
+        dyn_cast_if_present<DestinationStyleOpInterface>(producer);
+    if (!destination || !producer->hasOneUse() ||
+        producer->getNumResults() != 1 ||
+        producer->getBlock() != insert->getBlock())
+      return;
+    auto empty =
+        destination.getTiedOpOperand(cast<OpResult>(insert.getSource()))
+            ->get()
+            .getDefiningOp<tensor::EmptyOp>();
+    if (!empty || !empty->hasOneUse() ||
+        empty->getBlock() != insert->getBlock())
+      return;
+    empty->moveBefore(insert);
+    producer->moveBefore(insert);
+  });
+}
+
 LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {
   MLIRContext *context = func.getContext();
   RewritePatternSet patterns(context);
   linalg::populateDecomposeWinogradOpsPatterns(patterns);
   tensor::populateDecomposeTensorConcatPatterns(patterns);
+  // The sizes of parts of a concatenation must not depend on the parts.
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
   patterns.add<DecomposeAggregated, DecomposePack, DecomposeUnPack,
                ReplaceEmptyCollapse, ReshapeThroughOneDimension>(context);
   if (failed(applyPatternsGreedily(func, std::move(patterns))))
     return func.emitError("could not decompose operators without loops");
+  moveBeforeInsertions(func);
   replaceSplatConstants(func);
   keepLoopsInPlace(func);
   return success();

@@ -103,21 +103,49 @@ OpOperand *matchUnaryElementwise(linalg::LinalgOp op) {
   return found;
 }
 
-/// Returns true if only a contraction reads the operator's result, perhaps
-/// after elementwise operators.
-bool isFactorOfContraction(linalg::LinalgOp op) {
-  while (op->hasOneUse()) {
-    auto reader = dyn_cast<linalg::LinalgOp>(*op->user_begin());
-    if (!reader)
+/// Returns true if only a contraction reads the tensor, perhaps after reshapes
+/// and elementwise operators.
+bool isFactorOfContraction(Value tensor) {
+  while (tensor.hasOneUse()) {
+    OpOperand &use = *tensor.use_begin();
+    Operation *reader = use.getOwner();
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(reader)) {
+      tensor = reader->getResult(0);
+      continue;
+    }
+    auto op = dyn_cast<linalg::LinalgOp>(reader);
+    if (!op)
       return false;
-    if (matchContraction(reader))
-      return reader.isDpsInput(&*op->getResult(0).use_begin());
-    OpOperand *read = matchUnaryElementwise(reader);
-    if (!read || read->get() != op->getResult(0))
+    if (matchContraction(op))
+      return op.isDpsInput(&use);
+    if (matchUnaryElementwise(op) != &use)
       return false;
-    op = reader;
+    tensor = op->getResult(0);
   }
   return false;
+}
+
+/// Returns the result of the elementwise operator for `source` in place of its
+/// input with dimensions, element by element. Takes the operator's body.
+Value applyTo(Value source, linalg::GenericOp op, OpOperand &input,
+              PatternRewriter &rewriter) {
+  Location loc = op.getLoc();
+  int64_t rank = cast<RankedTensorType>(source.getType()).getRank();
+  SmallVector<Value> inputs = op.getInputs();
+  inputs[input.getOperandNumber()] = source;
+  SmallVector<AffineMap> maps(inputs.size() + 1,
+                              AffineMap::get(rank, 0, rewriter.getContext()));
+  maps[input.getOperandNumber()] = maps.back() =
+      AffineMap::getMultiDimIdentityMap(rank, rewriter.getContext());
+  Value empty = tensor::EmptyOp::create(
+      rewriter, loc, tensor::getMixedSizes(rewriter, loc, source),
+      getElementTypeOrSelf(op->getResult(0).getType()));
+  auto applied = linalg::GenericOp::create(
+      rewriter, loc, empty.getType(), inputs, empty, maps,
+      SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel));
+  rewriter.inlineRegionBefore(op.getRegion(), applied.getRegion(),
+                              applied.getRegion().begin());
+  return applied.getResult(0);
 }
 
 /// Moves a transpose or broadcast after the elementwise operator that reads it,
@@ -129,7 +157,8 @@ struct MoveCopyAfterElementwise : public OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
     OpOperand *input = matchUnaryElementwise(op);
-    if (!input || matchExactCopy(op) || !isFactorOfContraction(op))
+    if (!input || matchExactCopy(op) ||
+        !isFactorOfContraction(op->getResult(0)))
       return failure();
     std::optional<ProjectedCopy> copy =
         matchProjectedCopy(input->get().getDefiningOp());
@@ -137,39 +166,52 @@ struct MoveCopyAfterElementwise : public OpRewritePattern<linalg::GenericOp> {
     AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
     if (!copy || !read.isPermutation() || !written.isPermutation())
       return failure();
-    auto type = cast<RankedTensorType>(copy->source.getType());
-    auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
-    Location loc = op.getLoc();
-    unsigned number = input->getOperandNumber();
-    auto identity = AffineMap::getMultiDimIdentityMap(type.getRank(),
-                                                      rewriter.getContext());
-    SmallVector<Value> inputs = op.getInputs();
-    inputs[number] = copy->source;
-    SmallVector<AffineMap> maps(
-        inputs.size() + 1,
-        AffineMap::get(type.getRank(), 0, rewriter.getContext()));
-    maps[number] = maps.back() = identity;
-    Value narrow = tensor::EmptyOp::create(
-        rewriter, loc, tensor::getMixedSizes(rewriter, loc, copy->source),
-        resultType.getElementType());
-    auto moved = linalg::GenericOp::create(
-        rewriter, loc, narrow.getType(), inputs, narrow, maps,
-        SmallVector<utils::IteratorType>(type.getRank(),
-                                         utils::IteratorType::parallel));
-    rewriter.inlineRegionBefore(op.getRegion(), moved.getRegion(),
-                                moved.getRegion().begin());
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    Value narrow = applyTo(copy->source, op, *input, rewriter);
     AffineMap source =
         copy->map.compose(read.compose(inversePermutation(written)));
     rewriter.replaceOpWithNewOp<linalg::GenericOp>(
-        op, resultType, moved.getResult(0), op.getOutputs()[0],
-        ArrayRef<AffineMap>{
-            source, AffineMap::getMultiDimIdentityMap(resultType.getRank(),
-                                                      rewriter.getContext())},
-        SmallVector<utils::IteratorType>(resultType.getRank(),
+        op, type, narrow, op.getOutputs()[0],
+        ArrayRef<AffineMap>{source, AffineMap::getMultiDimIdentityMap(
+                                        type.getRank(), rewriter.getContext())},
+        SmallVector<utils::IteratorType>(type.getRank(),
                                          utils::IteratorType::parallel),
-        [](OpBuilder &builder, Location at, ValueRange arguments) {
-          linalg::YieldOp::create(builder, at, arguments[0]);
+        [](OpBuilder &builder, Location loc, ValueRange arguments) {
+          linalg::YieldOp::create(builder, loc, arguments[0]);
         });
+    return success();
+  }
+};
+
+/// Moves an elementwise operator after the reshape of its result, so that it
+/// stands before the contraction that reads it, and can be its prologue.
+template <typename ReshapeOp>
+struct MoveElementwiseAfterReshape : public OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern<ReshapeOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto producer = op.getSrc().template getDefiningOp<linalg::GenericOp>();
+    OpOperand *input = producer ? matchUnaryElementwise(producer) : nullptr;
+    if (!input || !producer->hasOneUse() || matchExactCopy(producer) ||
+        !producer.getMatchingIndexingMap(input).isIdentity() ||
+        !producer.getMatchingIndexingMap(producer.getDpsInitOperand(0))
+             .isIdentity() ||
+        !isFactorOfContraction(op.getResult()))
+      return failure();
+    auto type = cast<RankedTensorType>(op.getType())
+                    .clone(getElementTypeOrSelf(input->get().getType()));
+    Value source;
+    if constexpr (std::is_same_v<ReshapeOp, tensor::ExpandShapeOp>)
+      source = tensor::ExpandShapeOp::create(
+          rewriter, op.getLoc(), type, input->get(),
+          op.getReassociationIndices(), op.getMixedOutputShape());
+    else
+      source = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), type,
+                                               input->get(),
+                                               op.getReassociationIndices());
+    rewriter.replaceOp(op, applyTo(source, producer, *input, rewriter));
+    rewriter.eraseOp(producer);
     return success();
   }
 };
@@ -465,8 +507,14 @@ private:
 };
 } // namespace
 
-void ftuner::populateContractionPatterns(RewritePatternSet &patterns) {
+void ftuner::populateContractionOperandPatterns(RewritePatternSet &patterns) {
   patterns.add<FoldCopyIntoContraction, MoveCopyAfterElementwise,
-               WidenSubByteFactor, DropUnitBatch, CollapseContraction,
+               MoveElementwiseAfterReshape<tensor::ExpandShapeOp>,
+               MoveElementwiseAfterReshape<tensor::CollapseShapeOp>,
+               WidenSubByteFactor>(patterns.getContext());
+}
+
+void ftuner::populateContractionLoopPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldCopyIntoContraction, DropUnitBatch, CollapseContraction,
                AddUnitLoops>(patterns.getContext());
 }

@@ -161,17 +161,20 @@ struct DropUnitDimsOfOutput : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Returns true if the group joins the dimension of extent 1 to others. Where
-/// all have extent 1, the first one is not joined: it is the one that stays.
+/// Returns true if a group joins the dimension of extent 1 to others, or,
+/// without groups, to a scalar. Where all of the group have extent 1, the first
+/// one is not joined: it is the one that stays.
 bool joinsUnit(ArrayRef<ReassociationIndices> groups, ArrayRef<int64_t> shape,
                int64_t dim) {
-  const ReassociationIndices &group =
-      *llvm::find_if(groups, [&](const ReassociationIndices &candidate) {
+  const ReassociationIndices *group =
+      llvm::find_if(groups, [&](const ReassociationIndices &candidate) {
         return llvm::is_contained(candidate, dim);
       });
+  if (group == groups.end())
+    return true;
   bool areUnits =
-      llvm::all_of(group, [&](int64_t part) { return isUnit(shape[part]); });
-  return areUnits ? dim != group.front() : group.size() > 1;
+      llvm::all_of(*group, [&](int64_t part) { return isUnit(shape[part]); });
+  return areUnits ? dim != group->front() : group->size() > 1;
 }
 
 /// Returns true if all inputs that have the loop of extent 1 are expanded to
@@ -262,6 +265,7 @@ struct UKernelExpandViewsPass
     linalg::populateFoldReshapeOpsByExpansionPatterns(set, shouldExpand);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(set);
     populateDropUnitDimsPatterns(set);
+    populateSwappedPartsPatterns(set);
     set.add<FoldUnitReshapes, DropUnitDimsOfOutput, DropReshapedUnitLoops>(
         &getContext());
     populateCleanupPatterns(set);

@@ -21,9 +21,15 @@ void populateGeneralizePointConvolutionPatterns(
     mlir::RewritePatternSet &patterns);
 void populatePointConvolutionPatterns(mlir::RewritePatternSet &patterns);
 
-/// Adds patterns that bring contractions into the form of workloads
+/// Adds patterns that make contractions read the sources of their operands, and
+/// then patterns that bring their loops into the form of workloads
 /// (Contractions.cpp).
-void populateContractionPatterns(mlir::RewritePatternSet &patterns);
+void populateContractionOperandPatterns(mlir::RewritePatternSet &patterns);
+void populateContractionLoopPatterns(mlir::RewritePatternSet &patterns);
+
+/// Adds a pattern that makes one operator of the two parts of a tensor that are
+/// concatenated in the other order, as rotary embeddings do (SwappedParts.cpp).
+void populateSwappedPartsPatterns(mlir::RewritePatternSet &patterns);
 
 /// Adds patterns that rewrite negative padding as slices (NegativePads.cpp).
 void populateNegativePadPatterns(mlir::RewritePatternSet &patterns);

@@ -433,8 +433,11 @@ struct UKernelNormalizeLinalgPass
         failed(apply([&](RewritePatternSet &patterns) {
           populatePointConvolutionPatterns(patterns);
           populateZeroPointPatterns(patterns);
-          populateContractionPatterns(patterns);
+          populateContractionOperandPatterns(patterns);
         })) ||
+        // A step of its own: which loops a contraction has depends on what its
+        // operands are.
+        failed(apply(populateContractionLoopPatterns)) ||
         failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseOpsFusionPatterns(
               patterns, [this](OpOperand *operand) {

@@ -246,7 +246,12 @@ def test_refused_models(model: nn.Module, words: str) -> None:
 
 def test_places_in_the_model() -> None:
     """FTuner's reports about kernels name lines of the model."""
-    exported = ft.export(Attention().eval(), (torch.randn(3, 7, 32),))
+
+    class Flipped(Attention):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x).flip(1)
+
+    exported = ft.export(Flipped().eval(), (torch.randn(3, 7, 32),))
     run = exported.compile(max_kernels=1, emulate=True)
     places = [kernel["location"] for kernel in run.report.data["fallback_kernels"]]
     assert places and all("test_export.py:" in place for place in places)

@@ -13,7 +13,7 @@ from ..emitter import Emitter
 from ..registry import Node, lowers
 from ..scalars import Body, Scalar
 from ..sizes import Size
-from ..values import INDEX, Value
+from ..values import HALVES, INDEX, Value
 
 BOOL = TensorProto.BOOL
 
@@ -169,7 +169,9 @@ def _softmax(e: Emitter, n: Node, scores: Value, may_be_empty: bool) -> Value:
     wide: Value = e.cast(scores, precision)
     weights: Value = e.call("Softmax", wide, axis=-1)
     if may_be_empty:
-        top = e.call("ReduceMax", wide, e.constant(np.array([-1])), keepdims=1)
+        # In the type in which the softmax computes: the maximum is then the softmax's own.
+        computed = e.cast(wide, TensorProto.FLOAT) if wide.kind in HALVES else wide
+        top = e.call("ReduceMax", computed, e.constant(np.array([-1])), keepdims=1)
 
         def kept(b: Body, a: Scalar, t: Scalar) -> Scalar:
             return b.select(b.compare("eq", t, b.like(-math.inf, t)), b.like(0, a), a)

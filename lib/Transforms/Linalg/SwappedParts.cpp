@@ -1,0 +1,178 @@
+//===- SwappedParts.cpp - Concatenations of a tensor's parts ----*- C++ -*-===//
+//
+// Rotary embeddings swap the two parts of a dimension and negate one of them:
+//
+//   concat(-x[…, n:], x[…, :n])                      halves
+//   stack(-x[…, 1::2], x[…, 0::2], -1).flatten(-2)   neighbors
+//
+// Importers write slices, a negation and a concatenation, which are kernels of
+// their own. Here they become one elementwise operator over the dimension as
+// two, (2, n) or (n, 2), which reads its input with the loop of the parts
+// reversed. The operators that read the result then fuse with it.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Analysis/Extents.h"
+#include "LinalgPatterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+/// One part of a tensor, and the elementwise operator that it goes through.
+struct Part {
+  /// Null if the part is concatenated as it is.
+  linalg::GenericOp op;
+  tensor::ExtractSliceOp slice;
+};
+
+/// Returns true if the operator computes each element from the one at the same
+/// place of its only input.
+bool isElementwiseInPlace(linalg::GenericOp op) {
+  return op && op.getNumDpsInputs() == 1 && op->getNumResults() == 1 &&
+         op.hasPureTensorSemantics() && !op.hasIndexSemantics() &&
+         op.getNumParallelLoops() == op.getNumLoops() &&
+         !op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) &&
+         llvm::all_of(op.getIndexingMapsArray(),
+                      [](AffineMap map) { return map.isIdentity(); });
+}
+
+/// Matches a part: a slice, perhaps through an elementwise operator, and with
+/// `isStacked` a last dimension of extent 1.
+std::optional<Part> matchPart(Value value, bool isStacked) {
+  Part part;
+  if (isStacked) {
+    auto expand = value.getDefiningOp<tensor::ExpandShapeOp>();
+    if (!expand ||
+        expand.getSrcType().getRank() + 1 != expand.getResultType().getRank() ||
+        expand.getReassociationIndices().back().size() != 2)
+      return std::nullopt;
+    value = expand.getSrc();
+  }
+  part.op = value.getDefiningOp<linalg::GenericOp>();
+  if (part.op) {
+    if (!isElementwiseInPlace(part.op))
+      return std::nullopt;
+    value = part.op.getDpsInputOperand(0)->get();
+  }
+  part.slice = value.getDefiningOp<tensor::ExtractSliceOp>();
+  if (!part.slice)
+    return std::nullopt;
+  return part;
+}
+
+/// Returns the first element of the slice along the last dimension if the slice
+/// has every `stride`-th element of it, `count` in all, and all elements of the
+/// other dimensions.
+std::optional<int64_t> offsetOf(tensor::ExtractSliceOp slice, int64_t stride,
+                                int64_t count) {
+  int64_t last = slice.getSourceType().getRank() - 1;
+  if (slice.getType().getRank() != last + 1 ||
+      slice.getStaticSizes()[last] != count ||
+      slice.getStaticStrides()[last] != stride)
+    return std::nullopt;
+  ExtentAnalysis extents(slice->getParentOfType<FunctionOpInterface>());
+  for (int64_t dim = 0; dim < last; ++dim)
+    if (slice.getStaticOffsets()[dim] != 0 ||
+        slice.getStaticStrides()[dim] != 1 ||
+        !(extents.dimOf(slice.getResult(), dim) ==
+          extents.dimOf(slice.getSource(), dim)))
+      return std::nullopt;
+  return slice.getStaticOffsets()[last];
+}
+
+/// Returns the value that the part's operator computes of an element.
+Value computePart(Part part, Value element, OpBuilder &builder) {
+  if (!part.op)
+    return element;
+  Block &body = *part.op.getBody();
+  IRMapping mapping;
+  mapping.map(body.getArgument(0), element);
+  for (Operation &op : body.without_terminator())
+    builder.clone(op, mapping);
+  return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
+}
+
+/// Replaces a concatenation of the second and the first part of a tensor's last
+/// dimension, which halve it, by one operator.
+struct MergeSwappedParts : public OpRewritePattern<tensor::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ConcatOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getResultType();
+    int64_t last = type.getRank() - 1;
+    if (op.getInputs().size() != 2 || static_cast<int64_t>(op.getDim()) != last)
+      return failure();
+    // Neighbors have a dimension of their own, of which each has one place.
+    bool isStacked = type.getDimSize(last) == 2 && last > 0;
+    std::optional<Part> first = matchPart(op.getInputs()[0], isStacked);
+    std::optional<Part> second = matchPart(op.getInputs()[1], isStacked);
+    if (!first || !second ||
+        first->slice.getSource() != second->slice.getSource())
+      return failure();
+    Value source = first->slice.getSource();
+    RankedTensorType sourceType = first->slice.getSourceType();
+    int64_t size = sourceType.getShape().back();
+    if (ShapedType::isDynamic(size) || size % 2 != 0)
+      return failure();
+    int64_t count = size / 2;
+    int64_t stride = isStacked ? 2 : 1;
+    if (offsetOf(first->slice, stride, count) != (isStacked ? 1 : count) ||
+        offsetOf(second->slice, stride, count) != 0)
+      return failure();
+
+    Location loc = op.getLoc();
+    int64_t rank = sourceType.getRank();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, loc, source);
+    sizes.back() = rewriter.getIndexAttr(isStacked ? count : 2);
+    sizes.push_back(rewriter.getIndexAttr(isStacked ? 2 : count));
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t dim = 0; dim < rank - 1; ++dim)
+      groups.push_back({dim});
+    groups.push_back({rank - 1, rank});
+    SmallVector<int64_t> shape = llvm::to_vector(sourceType.getShape());
+    shape.back() = isStacked ? count : 2;
+    shape.push_back(isStacked ? 2 : count);
+    Value split = tensor::ExpandShapeOp::create(
+        rewriter, loc, sourceType.clone(shape), source, groups, sizes);
+    Value empty =
+        tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType());
+    int64_t parts = isStacked ? rank : rank - 1;
+    AffineMap written =
+        AffineMap::getMultiDimIdentityMap(rank + 1, rewriter.getContext());
+    SmallVector<AffineExpr> read = llvm::to_vector(written.getResults());
+    read[parts] = 1 - read[parts];
+    auto merged = linalg::GenericOp::create(
+        rewriter, loc, empty.getType(), split, empty,
+        ArrayRef<AffineMap>{
+            AffineMap::get(rank + 1, 0, read, rewriter.getContext()), written},
+        SmallVector<utils::IteratorType>(rank + 1,
+                                         utils::IteratorType::parallel),
+        [&](OpBuilder &builder, Location at, ValueRange arguments) {
+          Value number = linalg::IndexOp::create(builder, at, parts);
+          Value zero = arith::ConstantIndexOp::create(builder, at, 0);
+          Value isFirst = arith::CmpIOp::create(
+              builder, at, arith::CmpIPredicate::eq, number, zero);
+          Value result = arith::SelectOp::create(
+              builder, at, isFirst, computePart(*first, arguments[0], builder),
+              computePart(*second, arguments[0], builder));
+          linalg::YieldOp::create(builder, at, result);
+        });
+    if (isStacked)
+      rewriter.replaceOp(op, merged);
+    else
+      rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
+          op, type, merged.getResult(0), groups);
+    return success();
+  }
+};
+} // namespace
+
+void ftuner::populateSwappedPartsPatterns(RewritePatternSet &patterns) {
+  patterns.add<MergeSwappedParts>(patterns.getContext());
+}
