@@ -112,8 +112,10 @@ static LogicalResult normalize(func::FuncOp func) {
       continue;
     }
     if (auto copy = dyn_cast<memref::CopyOp>(op)) {
-      linalg::makeMemRefCopyOp(b, b.getLoc(), copy.getSource(),
-                               copy.getTarget());
+      // What was written in place is a copy onto itself.
+      if (copy.getSource() != copy.getTarget())
+        linalg::makeMemRefCopyOp(b, b.getLoc(), copy.getSource(),
+                                 copy.getTarget());
     } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
       MemRefType type = store.getMemRefType();
       SmallVector<OpFoldResult> ones(type.getRank(), b.getIndexAttr(1));

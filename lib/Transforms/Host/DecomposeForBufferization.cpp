@@ -186,14 +186,14 @@ static void moveBeforeInsertions(func::FuncOp func) {
         producer->getNumResults() != 1 ||
         producer->getBlock() != insert->getBlock())
       return;
-    auto empty =
-        destination.getTiedOpOperand(cast<OpResult>(insert.getSource()))
-            ->get()
-            .getDefiningOp<tensor::EmptyOp>();
-    if (!empty || !empty->hasOneUse() ||
-        empty->getBlock() != insert->getBlock())
+    OpOperand &init =
+        *destination.getTiedOpOperand(cast<OpResult>(insert.getSource()));
+    auto empty = init.get().getDefiningOp<tensor::EmptyOp>();
+    if (!empty)
       return;
-    empty->moveBefore(insert);
+    // Others may write into an empty tensor of these sizes, too.
+    OpBuilder builder(insert);
+    init.set(builder.clone(*empty)->getResult(0));
     producer->moveBefore(insert);
   });
 }

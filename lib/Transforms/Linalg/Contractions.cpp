@@ -148,9 +148,9 @@ Value applyTo(Value source, linalg::GenericOp op, OpOperand &input,
   return applied.getResult(0);
 }
 
-/// Moves a transpose or broadcast after the elementwise operator that reads it,
-/// so that a contraction reads through it: scaled keys are computed once, not
-/// for each head of queries that they serve.
+/// Moves a transpose or broadcast that an elementwise operator reads, or does
+/// itself, after the operator, so that a contraction reads through it: scaled
+/// keys are computed once, not for each head of queries that they serve.
 struct MoveCopyAfterElementwise : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -160,20 +160,25 @@ struct MoveCopyAfterElementwise : public OpRewritePattern<linalg::GenericOp> {
     if (!input || matchExactCopy(op) ||
         !isFactorOfContraction(op->getResult(0)))
       return failure();
-    std::optional<ProjectedCopy> copy =
-        matchProjectedCopy(input->get().getDefiningOp());
     AffineMap read = op.getMatchingIndexingMap(input);
     AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-    if (!copy || !read.isPermutation() || !written.isPermutation())
+    if (!read.isProjectedPermutation() || !written.isPermutation())
+      return failure();
+    AffineMap map = read.compose(inversePermutation(written));
+    Value source = input->get();
+    if (std::optional<ProjectedCopy> copy =
+            matchProjectedCopy(source.getDefiningOp())) {
+      source = copy->source;
+      map = copy->map.compose(map);
+    }
+    if (map.isIdentity())
       return failure();
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    Value narrow = applyTo(copy->source, op, *input, rewriter);
-    AffineMap source =
-        copy->map.compose(read.compose(inversePermutation(written)));
+    Value narrow = applyTo(source, op, *input, rewriter);
     rewriter.replaceOpWithNewOp<linalg::GenericOp>(
         op, type, narrow, op.getOutputs()[0],
-        ArrayRef<AffineMap>{source, AffineMap::getMultiDimIdentityMap(
-                                        type.getRank(), rewriter.getContext())},
+        ArrayRef<AffineMap>{map, AffineMap::getMultiDimIdentityMap(
+                                     type.getRank(), rewriter.getContext())},
         SmallVector<utils::IteratorType>(type.getRank(),
                                          utils::IteratorType::parallel),
         [](OpBuilder &builder, Location loc, ValueRange arguments) {
@@ -515,6 +520,9 @@ void ftuner::populateContractionOperandPatterns(RewritePatternSet &patterns) {
 }
 
 void ftuner::populateContractionLoopPatterns(RewritePatternSet &patterns) {
+  // Loops that are joined leave reshapes before the contraction.
   patterns.add<FoldCopyIntoContraction, DropUnitBatch, CollapseContraction,
-               AddUnitLoops>(patterns.getContext());
+               AddUnitLoops, MoveElementwiseAfterReshape<tensor::ExpandShapeOp>,
+               MoveElementwiseAfterReshape<tensor::CollapseShapeOp>>(
+      patterns.getContext());
 }

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/LinalgStructure.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Transforms/Passes.h"
 #include "LinalgPatterns.h"
 
@@ -259,7 +260,7 @@ struct UKernelExpandViewsPass
     : public ftuner::impl::UKernelExpandViewsPassBase<UKernelExpandViewsPass> {
   void runOnOperation() override {
     func::FuncOp function = getOperation();
-    if (function.isExternal() || !hasReshapedContraction(function))
+    if (function.isExternal() || !hasReshapedProduct(function))
       return;
     RewritePatternSet set(&getContext());
     linalg::populateFoldReshapeOpsByExpansionPatterns(set, shouldExpand);
@@ -284,15 +285,16 @@ struct UKernelExpandViewsPass
   }
 
 private:
-  /// Returns true if a contraction reads or writes through a reshape.
-  static bool hasReshapedContraction(func::FuncOp function) {
-    bool hasReshape = false, hasContraction = false;
+  /// Returns true if the function has a reshape, and a sum of products. Where
+  /// an importer broadcasts one factor, that is not a contraction yet.
+  static bool hasReshapedProduct(func::FuncOp function) {
+    bool hasReshape = false, hasProduct = false;
     function.walk([&](Operation *op) {
       hasReshape |= isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op);
       auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-      hasContraction |= linalgOp && matchContraction(linalgOp);
+      hasProduct |= linalgOp && isSumOfProducts(linalgOp);
     });
-    return hasReshape && hasContraction;
+    return hasReshape && hasProduct;
   }
 };
 } // namespace

@@ -251,7 +251,8 @@ struct ReadOverwrittenInit : public OpRewritePattern<linalg::GenericOp> {
     bool changed = false;
     Operation *yield = op.getBody()->getTerminator();
     rewriter.setInsertionPoint(yield);
-    for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      unsigned number = init.getOperandNumber() - op.getNumDpsInputs();
       if (op.payloadUsesValueFromOperand(&init) ||
           init.get().getDefiningOp<tensor::EmptyOp>())
         continue;
@@ -361,8 +362,10 @@ bool shouldFuse(OpOperand *operand) {
 /// collapses: from an operand of an elementwise operator to the result, if it
 /// is the reshape of an operator's result, or from the result of a data
 /// movement to its operand, for example where a collapsed contraction starts
-/// from a broadcast. A movement of an operator's result stays before the
-/// reshape: the operator, a product perhaps, then stores its result moved.
+/// from a broadcast. An operator that reads its place, such as a mask, keeps
+/// its dimensions: it would have to divide. A movement of an operator's result
+/// stays before the reshape: the operator, a product perhaps, then stores its
+/// result moved.
 bool shouldMoveReshape(OpOperand *operand) {
   if (isa<tensor::CollapseShapeOp>(operand->getOwner())) {
     Operation *producer = operand->get().getDefiningOp();
@@ -374,7 +377,8 @@ bool shouldMoveReshape(OpOperand *operand) {
   }
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
-  if (!consumer || consumer.getNumParallelLoops() != consumer.getNumLoops())
+  if (!consumer || consumer.hasIndexSemantics() ||
+      consumer.getNumParallelLoops() != consumer.getNumLoops())
     return false;
   return reshape && reshape->hasOneUse() &&
          reshape.getSrc().getDefiningOp<linalg::LinalgOp>();

@@ -1,6 +1,6 @@
 """Attention in the forms that models write, exported: its operands are read where they lie.
 
-Random heads, groups, layouts, masks, caches and dynamic dimensions. The kernels are two products and a
+Random heads, groups, layouts, masks, rotary embeddings, caches and dynamic dimensions. The kernels are two products and a
 softmax; results are compared with PyTorch in f64, at lengths of 0, 1 and 2, odd ones, and beyond the range.
 """
 
@@ -21,7 +21,7 @@ from checks import relative_error
 from scale import SCALE
 from torch import Tensor, nn
 
-BATCH, QUERIES, KEYS, PAST = (
+BATCH, QUERIES, KEYS, CACHED = (
     Dim(name, max=size) for name, size in (("B", 8), ("T", 64), ("L", 64), ("P", 64))
 )
 #: Heads of keys, and heads of queries that share one.
@@ -47,6 +47,7 @@ class Form:
     scales_both: bool
     cache: str
     result: str
+    rotary: str
 
     @property
     def heads(self) -> int:
@@ -64,6 +65,7 @@ class Form:
         return Form(
             groups, shared, rng.choice((8, 16, 24)), layout, queries, style, rng.choice(masks),
             style == "eager" and rng.random() < 0.5, cache, rng.choice(("BHTD", "BTHD", "joined")),
+            rng.choice(("", "", "halves", "neighbors")),
         )  # fmt: skip
 
 
@@ -78,6 +80,14 @@ class Attention(nn.Module):
         batch, groups, length, width = x.shape
         repeated = x[:, :, None].expand(batch, groups, self.form.shared, length, width)
         return repeated.reshape(batch, groups * self.form.shared, length, width)
+
+    def turn(self, x: Tensor, angles: Tensor) -> Tensor:
+        half = self.form.width // 2
+        if self.form.rotary == "halves":
+            turned = torch.cat((-x[..., half:], x[..., :half]), -1)
+        else:
+            turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+        return x * angles.cos() + turned * angles.sin()
 
     def weights(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         scale = 1 / math.sqrt(self.form.width)
@@ -104,9 +114,11 @@ class Attention(nn.Module):
             q, k, v = (given.pop(0) for _ in range(3))
             if form.layout == "BTHD":
                 q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        if form.rotary:
+            q, k = self.turn(q, given.pop(0)), self.turn(k, given.pop(0))
         if form.cache:
-            past = given.pop(0), given.pop(0)
-            pairs = ((p, x) if form.cache == "before" else (x, p) for p, x in zip(past, (k, v)))
+            cached = given.pop(0), given.pop(0)
+            pairs = ((p, x) if form.cache == "before" else (x, p) for p, x in zip(cached, (k, v)))
             k, v = (torch.cat(pair, 2) for pair in pairs)
         mask = given.pop(0) if given else None
         causal = form.mask == "causal"
@@ -124,7 +136,7 @@ class Attention(nn.Module):
 
 def arguments(form: Form, sizes: dict[str, int]) -> tuple[list[Tensor], list[dict[int, Any]]]:
     """Tensors for the sizes, and their dynamic dimensions."""
-    batch, keys, past = (sizes[name] for name in "BLP")
+    batch, keys, cached = (sizes[name] for name in "BLP")
     queries = {"1": 1, "T": sizes["T"], "L": keys}[form.queries]
     of_queries = {"1": {}, "T": {"T": QUERIES}, "L": {"L": KEYS}}[form.queries]
     tensors: list[Tensor] = []
@@ -147,9 +159,12 @@ def arguments(form: Form, sizes: dict[str, int]) -> tuple[list[Tensor], list[dic
                 add(torch.randn(batch, heads, length, form.width), BATCH, None, dim)
             else:
                 add(torch.randn(batch, length, heads, form.width), BATCH, dim)
+    if form.rotary:
+        add(torch.randn(queries, form.width), query_dim)
+        add(torch.randn(keys, form.width), KEYS)
     if form.cache:
         for _ in range(2):
-            add(torch.randn(batch, form.groups, past, form.width), BATCH, None, PAST)
+            add(torch.randn(batch, form.groups, cached, form.width), BATCH, None, CACHED)
     if form.mask == "bool":
         # Some rows have no key.
         add(torch.rand(batch, 1, queries, keys) > 0.6, BATCH, None, query_dim, KEYS)
@@ -173,10 +188,10 @@ def test_forms(number: int, rng: Any) -> None:
         max_kernels=1, emulate=True, cost_model="sia"
     )
     check_kernels(form, run)
-    for batch, queries, keys, past in (
+    for batch, queries, keys, cached in (
         (1, 1, 1, 1), (2, 2, 2, 3), (3, 7, 5, 0), (1, 0, 13, 2), (2, 3, 0, 5), (1, 71, 67, 66),
     ):  # fmt: skip
-        sizes = {"B": batch, "T": queries, "L": keys, "P": past}
+        sizes = {"B": batch, "T": queries, "L": keys, "P": cached}
         given, _ = arguments(form, sizes)
         wanted = model(*(x.double() if x.is_floating_point() else x for x in given))
         result = run(*given)
@@ -188,12 +203,12 @@ def test_forms(number: int, rng: Any) -> None:
 
 
 def check_kernels(form: Form, run: Any) -> None:
-    """Two products and a softmax; beside them only scaled factors, and a cache that is made of two parts."""
+    """Two products and a softmax; beside them only what computes elements, and a cache that is made of two parts."""
     manifest = run.report.data
-    fallback = len(manifest["fallback_kernels"])
     assert len(manifest["workloads"]) == 3, form
+    # Sines and cosines of two lists of angles, and queries and keys that are turned by them, or scaled.
+    allowed = 6 if form.rotary else 2 * form.scales_both
     if form.cache:
-        # Each of both is copied part by part, and a part may be transposed before.
-        assert fallback <= 6 + 2 * form.scales_both, form
-    else:
-        assert fallback <= 2 * form.scales_both, form
+        # Earlier and new keys and values are written into one tensor each; turned keys are written there.
+        allowed += 4
+    assert len(manifest["fallback_kernels"]) <= allowed, form

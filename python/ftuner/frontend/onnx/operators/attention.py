@@ -37,7 +37,7 @@ def attention(e: Emitter, n: Node) -> list[Value]:
     e.check_equal(
         group * key.dims[1], heads, "expected a multiple of its heads of keys as heads of queries"
     )
-    scores = _scores(e, n, query, key, group)
+    scores = _scores(e, n, query, key)
     raw = capped = scores
     softcap = n.attr("softcap", 0.0)
     if softcap:
@@ -49,8 +49,8 @@ def attention(e: Emitter, n: Node) -> list[Value]:
         capped = scores = e.pointwise(scores.kind, [scores], cap)
     scores, may_be_empty = _masked(e, n, scores, past_length)
     weights = _softmax(e, n, scores, may_be_empty)
-    rows = e.reshape(weights, [*_of_groups(weights, key, group), weights.dims[3]])
-    found: Value = e.call("MatMul", rows, value)
+    sizes = heads, key.dims[1]
+    found: Value = e.call("MatMul", _by_group(e, weights, *sizes), _by_group(e, value, *sizes))
     found = e.reshape(found, [query.dims[0], heads, query.dims[2], value.dims[3]])
     if is_flat:
         found = e.transpose(found, [0, 2, 1, 3])
@@ -71,12 +71,17 @@ def _heads(e: Emitter, n: Node, x: Value, attribute: str) -> Value:
     return e.transpose(split, [0, 2, 1, 3])
 
 
-def _of_groups(x: Value, key: Value, group: Size) -> list[Size]:
-    """Sizes of queries whose group of heads, which share a head of keys, is joined with the steps."""
-    return [x.dims[0], key.dims[1], group * x.dims[2]]
+def _by_group(e: Emitter, x: Value, heads: Size, groups: Size) -> Value:
+    """(batch, groups, heads of a group, steps, channels) of (batch, heads, steps, channels).
+
+    Where each of `heads` heads of queries has a head of keys of its own, they stay as they are.
+    """
+    if heads == groups:
+        return x
+    return e.reshape(x, [x.dims[0], groups, x.dims[1] // groups, *x.dims[2:]])
 
 
-def _scores(e: Emitter, n: Node, query: Value, key: Value, group: Size) -> Value:
+def _scores(e: Emitter, n: Node, query: Value, key: Value) -> Value:
     scale = n.attr("scale")
     channels = query.dims[3]
     if scale is None and not isinstance(channels, int):
@@ -88,8 +93,9 @@ def _scores(e: Emitter, n: Node, query: Value, key: Value, group: Size) -> Value
         query, key = (
             e.pointwise(x.kind, [x], lambda b, a: b.mul(a, b.like(root, a))) for x in (query, key)
         )
-    rows = e.reshape(query, [*_of_groups(query, key, group), channels])
-    scores: Value = e.call("MatMul", rows, e.transpose(key, [0, 1, 3, 2]))
+    sizes = query.dims[1], key.dims[1]
+    keys = _by_group(e, e.transpose(key, [0, 1, 3, 2]), *sizes)
+    scores: Value = e.call("MatMul", _by_group(e, query, *sizes), keys)
     return e.reshape(scores, [query.dims[0], query.dims[1], query.dims[2], key.dims[2]])
 
 
