@@ -138,8 +138,8 @@ def test_functions_of_dynamic_sizes(rng: np.random.Generator) -> None:
     report = compiled.function.report
     assert report.products == 2
     places = {kernel["location"] for kernel in report.data["fallback_kernels"]}
-    assert "Attention attend" in places
-    assert places <= {"Attention attend", "RMSNormalization norm", "RotaryEmbedding 1"}
+    # Attention has only its products and its softmax.
+    assert places and places <= {"RMSNormalization norm", "RotaryEmbedding 1"}
 
 
 def test_quantization_at_run_time(rng: np.random.Generator) -> None:
