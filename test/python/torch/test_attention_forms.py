@@ -26,7 +26,7 @@ BATCH, QUERIES, KEYS, CACHED = (
 )
 #: Heads of keys, and heads of queries that share one.
 HEADS = ((1, 1), (2, 1), (1, 8), (2, 4), (2, 7))
-NUM_FORMS = 8 if SCALE == 1 else 40
+NUM_FORMS = 6 if SCALE == 1 else 40
 
 
 @dataclass(frozen=True)
