@@ -112,7 +112,7 @@ static LogicalResult normalize(func::FuncOp func) {
       continue;
     }
     if (auto copy = dyn_cast<memref::CopyOp>(op)) {
-      // What was written in place is a copy onto itself.
+      // A tensor that was written in place is copied onto itself: no kernel.
       if (copy.getSource() != copy.getTarget())
         linalg::makeMemRefCopyOp(b, b.getLoc(), copy.getSource(),
                                  copy.getTarget());

@@ -18,6 +18,47 @@
 using namespace mlir;
 using namespace ftuner;
 
+OpOperand *ftuner::matchUnaryElementwise(linalg::LinalgOp op) {
+  if (!op || op->getNumResults() != 1 || op.hasIndexSemantics() ||
+      !op.hasPureTensorSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)))
+    return nullptr;
+  OpOperand *found = nullptr;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    if (op.getRank(input) == 0)
+      continue;
+    if (found)
+      return nullptr;
+    found = input;
+  }
+  return found;
+}
+
+/// Returns the operator as a linalg.generic, which may have any maps.
+static FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
+                                              linalg::LinalgOp op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+    return generic;
+  return linalg::generalizeNamedOp(rewriter, op);
+}
+
+LogicalResult ftuner::dropUnitLoops(PatternRewriter &rewriter,
+                                    linalg::LinalgOp op,
+                                    ArrayRef<unsigned> loops) {
+  bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
+  FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+  if (failed(generic))
+    return failure();
+  linalg::ControlDropUnitDims control;
+  control.controlFn = [&](Operation *) { return SmallVector<unsigned>(loops); };
+  FailureOr<linalg::DropUnitDimsResult> reduced =
+      linalg::dropUnitDims(rewriter, *generic, control);
+  if (succeeded(reduced))
+    rewriter.replaceOp(*generic, reduced->replacements);
+  return success(isNamed || succeeded(reduced));
+}
+
 namespace {
 /// Makes a contraction read the source of a transposed, broadcast or widened
 /// operand, so that memory holds only the narrow type.
@@ -83,25 +124,6 @@ private:
     rewriter.modifyOpInPlace(cast, [&] { cast->setOperand(0, argument); });
   }
 };
-
-/// Returns the one input of an elementwise operator that has dimensions; null
-/// if it has several, or none.
-OpOperand *matchUnaryElementwise(linalg::LinalgOp op) {
-  if (!op || op->getNumResults() != 1 || op.hasIndexSemantics() ||
-      !op.hasPureTensorSemantics() ||
-      op.getNumParallelLoops() != op.getNumLoops() ||
-      op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)))
-    return nullptr;
-  OpOperand *found = nullptr;
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    if (op.getRank(input) == 0)
-      continue;
-    if (found)
-      return nullptr;
-    found = input;
-  }
-  return found;
-}
 
 /// Returns true if only a contraction reads the tensor, perhaps after reshapes
 /// and elementwise operators.
@@ -221,14 +243,6 @@ struct MoveElementwiseAfterReshape : public OpRewritePattern<ReshapeOp> {
   }
 };
 
-/// Returns the operator as a linalg.generic, which may have any maps.
-FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
-                                       linalg::LinalgOp op) {
-  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
-    return generic;
-  return linalg::generalizeNamedOp(rewriter, op);
-}
-
 /// Widens constant factors of fewer than 8 bits that a contraction extends to
 /// constants of 8 bits: codegen paths copy whole bytes.
 struct WidenSubByteFactor : public OpInterfaceRewritePattern<linalg::LinalgOp> {
@@ -310,17 +324,7 @@ struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
         });
     if (units.empty() || (!isInnermost && op.getNumLoops() <= kMaxLoops))
       return failure();
-    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
-    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
-    if (failed(generic))
-      return failure();
-    linalg::ControlDropUnitDims options;
-    options.controlFn = [&](Operation *) { return units; };
-    FailureOr<linalg::DropUnitDimsResult> result =
-        linalg::dropUnitDims(rewriter, *generic, options);
-    if (succeeded(result))
-      rewriter.replaceOp(*generic, result->replacements);
-    return success(isNamed || succeeded(result));
+    return dropUnitLoops(rewriter, op, units);
   }
 };
 
@@ -375,8 +379,8 @@ struct CollapseContraction
     if (!loops->batch.empty())
       maps.push_back(storedOrder(op));
     SmallVector<ReassociationIndices> groups = groupsOf(*loops, maps);
-    // Where a workload has no room for the loops that this leaves apart, the
-    // result is transposed by a kernel of its own.
+    // A kernel of its own transposes the result if a workload has no room for
+    // the loops that stay apart.
     if (numLoopsAfter(op, groups) > kMaxLoops)
       groups = groupsOf(*loops, op.getIndexingMapsArray());
     if (numLoopsAfter(op, groups) > kMaxLoops)

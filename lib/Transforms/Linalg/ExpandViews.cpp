@@ -238,21 +238,7 @@ struct DropReshapedUnitLoops
     }
     if (units.empty())
       return failure();
-    auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
-    if (!generic) {
-      FailureOr<linalg::GenericOp> named =
-          linalg::generalizeNamedOp(rewriter, op);
-      if (failed(named))
-        return failure();
-      generic = *named;
-    }
-    linalg::ControlDropUnitDims control;
-    control.controlFn = [&](Operation *) { return units; };
-    FailureOr<linalg::DropUnitDimsResult> reduced =
-        linalg::dropUnitDims(rewriter, generic, control);
-    if (succeeded(reduced))
-      rewriter.replaceOp(generic, reduced->replacements);
-    return success();
+    return dropUnitLoops(rewriter, op, units);
   }
 };
 

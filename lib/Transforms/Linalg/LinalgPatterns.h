@@ -21,6 +21,16 @@ void populateGeneralizePointConvolutionPatterns(
     mlir::RewritePatternSet &patterns);
 void populatePointConvolutionPatterns(mlir::RewritePatternSet &patterns);
 
+/// Returns the one input of an elementwise operator that has dimensions; null
+/// if it has several, or none (Contractions.cpp).
+mlir::OpOperand *matchUnaryElementwise(mlir::linalg::LinalgOp op);
+
+/// Drops the loops of extent 1 from an operator, named or generic, and reshapes
+/// its operands (Contractions.cpp). Fails if upstream cannot drop them.
+llvm::LogicalResult dropUnitLoops(mlir::PatternRewriter &rewriter,
+                                  mlir::linalg::LinalgOp op,
+                                  llvm::ArrayRef<unsigned> loops);
+
 /// Adds patterns that make contractions read the sources of their operands, and
 /// then patterns that bring their loops into the form of workloads
 /// (Contractions.cpp).

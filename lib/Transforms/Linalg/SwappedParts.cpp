@@ -32,10 +32,7 @@ struct Part {
 /// Returns true if the operator computes each element from the one at the same
 /// place of its only input.
 bool isElementwiseInPlace(linalg::GenericOp op) {
-  return op && op.getNumDpsInputs() == 1 && op->getNumResults() == 1 &&
-         op.hasPureTensorSemantics() && !op.hasIndexSemantics() &&
-         op.getNumParallelLoops() == op.getNumLoops() &&
-         !op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) &&
+  return op.getNumDpsInputs() == 1 && matchUnaryElementwise(op) &&
          llvm::all_of(op.getIndexingMapsArray(),
                       [](AffineMap map) { return map.isIdentity(); });
 }

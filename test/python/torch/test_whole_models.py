@@ -169,7 +169,7 @@ def test_operator_times(
     us = float(after["µs"].replace(",", ""))
     assert after["ft measured, ms (ours over it)"] == f"0.1 ({us / 100:.2f})"
     assert after["xla measured, ms (ours over it)"] == "–"
-    # All kernels are a layer's: there is none that prepares the mask for them.
+    # Every kernel belongs to a layer; no kernel prepares the mask.
     sys.argv[sys.argv.index("3")] = "2"
     assert times.main() == 0
     fewer = int(table_rows(table.read_text())[-1]["launches"])

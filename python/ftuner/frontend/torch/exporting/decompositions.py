@@ -320,45 +320,35 @@ def attention(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
+    selects_result: bool = False,
 ) -> Tensor:
-    """Returns two products and a softmax, which is 0 in rows without any key, as in PyTorch."""
-    if enable_gqa:
-        key, value = _repeat_heads(query, key), _repeat_heads(query, value)
-    scores = _masked_scores(query, key, attn_mask, is_causal, scale)
-    if attn_mask is None:
-        weights = torch.softmax(scores, -1)
-    else:
-        wide = scores.float() if scores.element_size() < 4 else scores
-        maximum = wide.amax(-1, keepdim=True)
-        powers = (wide - maximum).exp()
-        weights = powers / powers.sum(-1, keepdim=True)
-        weights = torch.where(maximum == -math.inf, 0.0, weights).to(scores.dtype)
-    return torch.matmul(weights, value)
+    """Returns two products and a softmax. A row without any key is 0, as in PyTorch.
 
-
-def _attention_for_iree(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Returns the same as `attention`, but selects zeros in the result.
-
-    IREE does not compile for CUDA a softmax that ends in a select.
+    The softmax selects these zeros, or, with `selects_result`, the last operator does.
     """
     if enable_gqa:
         key, value = _repeat_heads(query, key), _repeat_heads(query, value)
     scores = _masked_scores(query, key, attn_mask, is_causal, scale)
-    result = torch.matmul(torch.softmax(scores, -1), value)
-    if attn_mask is None:
-        return result
-    attends = attn_mask if attn_mask.dtype == torch.bool else attn_mask != -math.inf
-    return torch.where(attends.any(-1, keepdim=True), result, 0.0)
+    if attn_mask is None or selects_result:
+        result = torch.matmul(torch.softmax(scores, -1), value)
+        if attn_mask is None:
+            return result
+        attends = attn_mask if attn_mask.dtype == torch.bool else attn_mask != -math.inf
+        return torch.where(attends.any(-1, keepdim=True), result, 0.0)
+    wide = scores.float() if scores.element_size() < 4 else scores
+    maximum = wide.amax(-1, keepdim=True)
+    powers = (wide - maximum).exp()
+    weights = powers / powers.sum(-1, keepdim=True)
+    weights = torch.where(maximum == -math.inf, 0.0, weights).to(scores.dtype)
+    return torch.matmul(weights, value)
+
+
+def _attention_for_iree(*args: Any, **kwargs: Any) -> Tensor:
+    """Calls `attention` with `selects_result`.
+
+    IREE does not compile for CUDA a softmax that ends in a select.
+    """
+    return attention(*args, selects_result=True, **kwargs)
 
 
 def _convolution(
