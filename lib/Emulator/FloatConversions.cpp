@@ -18,8 +18,8 @@ using namespace llvm;
 namespace ftuner {
 
 namespace {
-/// The conversions that LLVM calls when the processor has none, as functions of
-/// LLVM IR. The `trunc` ones round to nearest, ties to even.
+/// Conversions as functions of LLVM IR. LLVM calls them where the processor has
+/// no such instruction. `trunc` rounds to nearest, ties to even.
 constexpr StringLiteral kConversions = R"(
 ; The exponent's bias differs by 112: a product with 2^112 is exact for all
 ; but infinities and NaN.

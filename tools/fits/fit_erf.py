@@ -49,7 +49,7 @@ def fit(function, weight, first, low, high, fixed):
 
 
 def fit_floats(function, weight, low, high):
-    """Rounds each coefficient in turn to f32, and fits those of higher powers again."""
+    """Rounds one coefficient after the other to f32, and fits the higher coefficients again."""
     coefficients = []
     for first in range(DEGREE + 1):
         fitted = fit(function, weight, first, low, high, np.array(coefficients))

@@ -256,7 +256,8 @@ instancesOf(const Workload &workload, const StrategyOptions &own) {
   return shapes;
 }
 
-/// Opens the context's measurer; returns null if the context has none.
+/// Opens the measurer of the context. Returns null if the context does not
+/// specify a measurer.
 static llvm::Expected<std::unique_ptr<LoggingMeasurer>>
 openMeasurer(const SearchProblem &problem, const SearchContext &context) {
   if (!context.measurer)

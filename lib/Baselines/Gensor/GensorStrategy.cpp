@@ -139,7 +139,7 @@ private:
   GensorFacts factsOf(const PathTiles &path,
                       llvm::ArrayRef<int64_t> shape) const;
   /// Returns the tile that is nearest to a result, in doublings, among tiles of
-  /// at least `minThreads` threads; among all if there are none.
+  /// at least `minThreads` threads. If no tile has so many, all tiles count.
   const PathTiles::Tile &nearestTile(PathTiles &path, const GensorState &result,
                                      int64_t minThreads);
   /// Returns the families of a result; an empty set if all were rejected.

@@ -114,7 +114,7 @@ class VendorTile:
     rows, columns   size of the block's tile of the output
     step_bytes      bytes along the reduce axis that a step reads of each row of an operand
     stages          steps whose operands are in shared memory at once
-    is_warpgroup    true for kernels of wgmma, false for those of mma.sync
+    is_warpgroup    true for kernels of wgmma, false for kernels of mma.sync
     cluster         blocks along the rows and along the columns that share copies
     is_across       true if the 64 rows of wgmma lie along the columns of the tile
     """

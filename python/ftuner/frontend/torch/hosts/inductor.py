@@ -164,7 +164,7 @@ def joined_passes(known: Any, own: InductorPass) -> Any:
 
 
 class _Decompositions(dict[Any, Callable[..., Any]]):
-    """Inductor's decompositions, except those of products with a vector.
+    """Inductor's decompositions, without the decompositions of products with a vector.
 
     PyTorch's caches have it in their keys. Only how it is made can be written there, not the
     functions.
