@@ -163,6 +163,7 @@ PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
 }
 
 llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
+                                           const Workload &workload,
                                            const KernelFamily &family,
                                            llvm::ArrayRef<unsigned> axes) {
   if (!llvm::is_contained(axes, family.combineAxis)) {
@@ -175,6 +176,11 @@ llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
   if (family.reduceSplit > kMaxReduceSplit)
     return path.invalid("expected a split-K factor of up to " +
                         llvm::Twine(kMaxReduceSplit) + ", but got " +
+                        llvm::Twine(family.reduceSplit));
+  if (family.reduceSplit > 1 &&
+      workload.find(OperandRole::Output)->hasPaddedRows)
+    return path.invalid("expected no split-K factor for an output with padded "
+                        "rows, but got " +
                         llvm::Twine(family.reduceSplit));
   return llvm::Error::success();
 }

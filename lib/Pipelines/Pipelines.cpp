@@ -175,6 +175,7 @@ void buildFrontEndFormationPipeline(OpPassManager &pm,
   pm.addPass(createSymbolDCEPass());
   buildFormationPipeline(pm, options, /*isPartial=*/false);
   pm.addNestedPass<func::FuncOp>(createUKernelFuseWindowsPass());
+  pm.addNestedPass<func::FuncOp>(createUKernelPadRowsPass());
 }
 
 void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
@@ -192,6 +193,7 @@ void buildPartialFrontEndPipeline(OpPassManager &pm,
 void buildLaunchPipeline(OpPassManager &pm) {
   pm.addPass(createUKernelPrepareHostPass());
   buildBufferizationPipeline(pm);
+  pm.addNestedPass<func::FuncOp>(createUKernelAllocatePaddedRowsPass());
   pm.addPass(createUKernelDispatchWorkloadsPass());
   pm.addPass(createUKernelLowerFallbacksPass());
   pm.addPass(createUKernelPlanWorkspacePass());

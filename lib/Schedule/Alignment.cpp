@@ -27,7 +27,7 @@ bool ftuner::hasVectorEpilogue(const Workload &workload) {
   return !range.isFixed() ||
          llvm::none_of(workload.operands, [&](const Operand &operand) {
            return !isInput(operand.role) && !isMovedByElements(operand) &&
-                  operand.contiguousAxis() == axis &&
+                  !operand.hasPaddedRows && operand.contiguousAxis() == axis &&
                   range.min * operand.elementBytes % wordBytes != 0;
          });
 }
@@ -60,7 +60,7 @@ leastAlignment(const Workload &workload,
                    alignmentAlong) {
   int64_t alignment = widestAccessBytes;
   for (const Operand &operand : workload.operands) {
-    if (!isVectorAccess(workload, operand))
+    if (!isVectorAccess(workload, operand) || operand.hasPaddedRows)
       continue;
     // A vector must not reach from one run into the next.
     std::optional<int64_t> run = workload.contiguousRun(operand);

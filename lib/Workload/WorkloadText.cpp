@@ -112,7 +112,8 @@ private:
     llvm::interleave(
         llvm::seq<unsigned>(0, operand.rank()), os,
         [&](unsigned dim) { add(operand.position(dim)); }, ",");
-    os << ")" << (operand.isPacked ? "packed" : "");
+    os << ")" << (operand.isPacked ? "packed" : "")
+       << (operand.hasPaddedRows ? "padded" : "");
     if (operand.outside)
       os << "outside " << nameOf(*operand.outside);
     for (const Operand::Indirection &entry : operand.indirections)

@@ -47,9 +47,11 @@ llvm::Error checkPrologues(const CodegenModel &path, const Workload &workload);
 /// all of its element's at once.
 inline constexpr int64_t kMaxReduceSplit = 32;
 
-/// That the family's parts lie along one of the axes, with no more slices than
-/// that.
+/// Returns an error if the family's parts lie along other axes, if it has more
+/// slices than that, or slices of an output with padded rows: sums of slices
+/// have none.
 llvm::Error checkContractionFamily(const CodegenModel &path,
+                                   const Workload &workload,
                                    const KernelFamily &family,
                                    llvm::ArrayRef<unsigned> combineAxes);
 /// That a block has one element along every batch axis.

@@ -128,7 +128,8 @@ public:
     if (takesBatchTiles())
       llvm::append_range(combineAxes,
                          ContractionView(workload).batchAxes().list());
-    if (llvm::Error error = checkContractionFamily(*this, family, combineAxes))
+    if (llvm::Error error =
+            checkContractionFamily(*this, workload, family, combineAxes))
       return error;
     if (llvm::Error error = checkSchedule(family.schedule))
       return error;

@@ -12,6 +12,9 @@
 // keep factors from being copied in vectors. Booleans that it reads and writes
 // go by single elements at all sizes.
 //
+// Padded rows (`Operand::hasPaddedRows`) are aligned at all lengths. A vector
+// that reaches beyond the end of such a row stays within its padding.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SCHEDULE_ALIGNMENT_H
 #define FTUNER_SCHEDULE_ALIGNMENT_H

@@ -192,6 +192,44 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];
 }
 
+def UKernelPadRowsPass : Pass<"ukernel-pad-rows", "::mlir::func::FuncOp"> {
+  let summary = "Mark intermediate tensors whose rows begin at aligned addresses";
+  let description = [{
+    Marks results of operators whose only readers are operators that can take
+    padded rows, and the operands that read them, by `ukernel.padded_rows`:
+    rows along the innermost dimension begin at multiples of 16 bytes and may be
+    read and written up to the next one, so that a row of any length is moved in
+    vectors. `ukernel-allocate-padded-rows` lays out the memory.
+
+    ```mlir
+    %s = ukernel.workload … outs(%e : tensor<?x?xf16>) … -> tensor<?x?xf16>
+    %p = ukernel.row_reduction ins(%s : tensor<?x?xf16>) …
+    // becomes
+    %s = ukernel.workload … {ukernel.padded_rows = array<i64: 3>}
+    %p = ukernel.row_reduction … {ukernel.padded_rows = array<i64: 0>}
+    ```
+  }];
+}
+
+def UKernelAllocatePaddedRowsPass : Pass<"ukernel-allocate-padded-rows", "::mlir::func::FuncOp"> {
+  let summary = "Allocate the rows of marked buffers at aligned addresses";
+  let description = [{
+    Rounds up the last dimension of each allocation that operators write with
+    `ukernel.padded_rows`, if everything that uses it can take such rows; its
+    users get the elements as a subview. Other marked buffers stay as they are:
+    the dispatcher finds their rows unaligned.
+
+    ```mlir
+    %s = memref.alloc(%m, %n) : memref<?x?xf16>
+    // becomes
+    %a = memref.alloc(%m, %n8) : memref<?x?xf16>
+    %s = memref.subview %a[0, 0] [%m, %n] [1, 1] : memref<?x?xf16> to memref<?x?xf16, strided<[?, 1]>>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def UKernelFuseWindowsPass : Pass<"ukernel-fuse-windows", "::mlir::func::FuncOp"> {
   let summary = "Fuse windows that are reduced with their padding and what follows";
   let description = [{

@@ -69,6 +69,11 @@ struct Operand {
   int64_t elementBytes;
   /// Elements lie in the order of PackedOrder.h; of an rhs of k and n alone.
   bool isPacked = false;
+  /// Rows along the innermost dimension begin at multiples of
+  /// `widestAccessBytes` (Alignment.h), whatever their length is. The bytes
+  /// behind a row, up to the next such multiple, belong to the operand: kernels
+  /// may read and write them, and nobody reads what they hold as an element.
+  bool hasPaddedRows = false;
   /// Value of a read beyond the operand, such as the zeros around an image;
   /// none if every position lies inside.
   std::optional<Identity> outside = std::nullopt;

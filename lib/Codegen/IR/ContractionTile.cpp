@@ -158,6 +158,21 @@ bool ContractionTile::hasVectorEpilogue() const {
          columns * sumBytes % widestAccessBytes == 0;
 }
 
+bool ContractionTile::hasPaddedSteps(unsigned factor) const {
+  return described->operands[factorNumber(factor)].hasPaddedRows &&
+         isReduceContiguous(factor);
+}
+
+Value ContractionTile::storedColumns(ImplicitLocOpBuilder &b,
+                                     int64_t elements) const {
+  Value columns = extents[axes.n];
+  if (elements <= 1 || !described->find(OperandRole::Output)->hasPaddedRows)
+    return columns;
+  IndexMath math(b);
+  return math.mul(math.div(math.add(columns, elements - 1), elements),
+                  elements);
+}
+
 Value ContractionTile::scalarStart(ImplicitLocOpBuilder &b,
                                    Type accumulatorType) const {
   if (!init || isa<MemRefType>(init.getType()))

@@ -80,7 +80,7 @@ Value FragmentEpilogue::insideColumn(Value column, int64_t width) {
   unsigned n = tile.axes.n;
   if (tile.exact[n])
     return column;
-  return math.minimum(column, math.sub(tile.extents[n], width));
+  return math.minimum(column, math.sub(tile.storedColumns(b, width), width));
 }
 
 Value FragmentEpilogue::stagingOffset() {
@@ -218,7 +218,8 @@ void FragmentEpilogue::storeInBulk() {
   Value first = math.add(tile.columnOffset, warp.column), begin = first,
         end = math.add(first, columns);
   if (!tile.exact[n]) {
-    end = math.minimum(end, tile.extents[n]);
+    end = math.minimum(end, tile.storedColumns(b, FragmentTile::kBulkAlignment /
+                                                      elementBytes));
     if (Value least = tile.firstStored[n])
       begin = arith::MaxSIOp::create(b, begin, least);
   }

@@ -52,6 +52,9 @@ void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
                  tile.extents[axis], tile.exact[axis], tile.extents[axes.k],
                  tile.exact[axes.k], isAsynchronous);
   };
+  for (unsigned factor : {0, 1})
+    if (tile.hasPaddedSteps(factor))
+      (factor == 0 ? lhs : rhs).endWithinVectors();
   if (!tile.batchTile().sides.empty()) {
     lhs.alongBatch(tile, 0);
     rhs.alongBatch(tile, 1);

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -229,6 +230,11 @@ Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
   return math.less(math.add(reduceOffset, slot.reduce), reduceExtent);
 }
 
+Value TileCopy::elementsLeft(const Slot &slot, Value reduceOffset) {
+  return arith::SubIOp::create(b, reduceExtent,
+                               math.add(reduceOffset, slot.reduce));
+}
+
 Value TileCopy::bytesOfStage(Value stage) {
   return math.mul(stage, tile.elements() * sharedBytes);
 }
@@ -269,15 +275,31 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,
     const Slot &slot = slots[number];
     ifActive(slot, [&] {
       // Of no bytes nothing is read, wherever the pointer points.
-      Value sourceBytes,
-          isRead = reduceExact ? isInside : inReduceRange(slot, reduceOffset);
+      Value sourceBytes = createI32(b, bytes), isRead;
+      bool isPart = false;
+      if (reduceExact) {
+        isRead = isInside;
+      } else if (endsWithinVectors) {
+        isPart = true;
+        Value left = b.createOrFold<arith::IndexCastOp>(
+            b.getI32Type(), elementsLeft(slot, reduceOffset));
+        left = arith::MaxSIOp::create(b, left, createI32(b, 0));
+        left = arith::MinSIOp::create(
+            b, left, createI32(b, static_cast<int64_t>(vectorWidth)));
+        sourceBytes =
+            arith::MulIOp::create(b, left, createI32(b, elementBytes));
+      } else {
+        isRead = inReduceRange(slot, reduceOffset);
+      }
       for (Value condition : {slot.isInside, places[number].isInside})
         if (condition)
           isRead =
               isRead ? arith::AndIOp::create(b, isRead, condition) : condition;
       if (isRead)
-        sourceBytes = arith::SelectOp::create(b, isRead, createI32(b, bytes),
-                                              createI32(b, 0));
+        sourceBytes =
+            arith::SelectOp::create(b, isRead, sourceBytes, createI32(b, 0));
+      else if (!isPart)
+        sourceBytes = Value();
       NVVM::CpAsyncOp::create(b, targets[number], places[number].pointer, bytes,
                               cache, sourceBytes);
     });
@@ -347,10 +369,26 @@ Values TileCopy::load(Value reduceOffset) {
   return vectors;
 }
 
+Value TileCopy::untilEnd(const Slot &slot, Value vector, Value reduceOffset) {
+  Value left = elementsLeft(slot, reduceOffset);
+  auto type = cast<VectorType>(vector.getType());
+  Value zero =
+      arith::ConstantOp::create(b, b.getZeroAttr(type.getElementType()));
+  Values elements;
+  for (int64_t number = 0; number < type.getDimSize(0); ++number) {
+    Value element = vector::ExtractOp::create(b, vector, number);
+    elements.push_back(arith::SelectOp::create(
+        b, math.less(math.constant(number), left), element, zero));
+  }
+  return vector::FromElementsOp::create(b, type, elements);
+}
+
 Value TileCopy::convert(const Slot &slot, ValueRange loaded,
                         Value reduceOffset) {
+  bool isCut = endsWithinVectors && !reduceExact;
   if (!conversion)
-    return loaded.front();
+    return isCut ? untilEnd(slot, loaded.front(), reduceOffset)
+                 : loaded.front();
   Values inputs;
   ValueRange ofStep = loaded.drop_front(), invariant = slot.inputs;
   for (const CopyConversion::Input &input : conversion->inputs) {
@@ -359,6 +397,8 @@ Value TileCopy::convert(const Slot &slot, ValueRange loaded,
     values = values.drop_front();
   }
   Value result = conversion->compute(loaded.front(), inputs);
+  if (isCut)
+    return untilEnd(slot, result, reduceOffset);
   if (conversion->keepsZeros || reduceExact)
     return result;
   // What lies beyond the reduce extent must add nothing.

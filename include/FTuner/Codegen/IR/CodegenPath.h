@@ -170,6 +170,13 @@ struct ContractionTile : TileEmission {
   /// Whether what the epilogue reads and writes is moved in vectors, if factors
   /// are.
   bool hasVectorEpilogue() const;
+  /// Returns whether a factor is contiguous along k, in padded rows.
+  bool hasPaddedSteps(unsigned factor) const;
+  /// Returns the extent of the axis n that runs of so many elements store:
+  /// where the output has padded rows, with the run that begins inside and ends
+  /// beyond.
+  mlir::Value storedColumns(mlir::ImplicitLocOpBuilder &b,
+                            int64_t elements) const;
   /// The scalar that sums start from, in their type; null where they start from
   /// a tensor's elements, which the epilogue adds.
   mlir::Value scalarStart(mlir::ImplicitLocOpBuilder &b,

@@ -84,6 +84,9 @@ public:
     this->contraction = &contraction;
     this->factor = factor;
   }
+  /// Rows may end within a vector, whose other elements become zeros. Comes
+  /// before `prepare`.
+  void endWithinVectors() { endsWithinVectors = true; }
   /// Computes the addresses that do not depend on the step. Vectors beyond the
   /// space extent only reach rows or columns that are never stored. Copies that
   /// are not asynchronous read the last valid one in their place, which L1
@@ -137,7 +140,13 @@ private:
   llvm::SmallVector<mlir::Type> slotTypes() const;
   Values loadSlot(const Slot &slot, Value pointer, Value reduceOffset);
   Value convert(const Slot &slot, ValueRange loaded, Value reduceOffset);
+  /// Returns a vector with zeros in place of the elements beyond the reduce
+  /// extent.
+  Value untilEnd(const Slot &slot, Value vector, Value reduceOffset);
   Value inReduceRange(const Slot &slot, Value reduceOffset);
+  /// Returns the number of elements from the vector's first one to the reduce
+  /// extent, below 1 beyond it.
+  Value elementsLeft(const Slot &slot, Value reduceOffset);
   /// Whether the next slot, at `space`, is inside of the extent.
   Value inSpaceRange(Value space, Value spaceExtent);
   /// Places the next slot, of a matrix, along batch axes; elements of memory to
@@ -167,7 +176,7 @@ private:
   const ContractionTile *contraction = nullptr;
   unsigned factor = 0;
   Value reduceExtent;
-  bool reduceExact = true;
+  bool reduceExact = true, endsWithinVectors = false;
   /// Of asynchronous copies: elements from the first slot to the extent.
   Value spaceLeft;
   llvm::SmallVector<Slot> slots;

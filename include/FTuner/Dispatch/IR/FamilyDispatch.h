@@ -22,6 +22,7 @@ namespace ftuner {
 struct VectorOperand {
   mlir::Value value;
   unsigned contiguousAxis;
+  bool hasPaddedRows;
 
   int64_t elementBytes() const;
   /// Elements in `alignment` bytes, at least 1.
@@ -32,7 +33,7 @@ llvm::SmallVector<VectorOperand>
 vectorOperands(ukernel::OperatorOpInterface op);
 /// Returns the number of elements that the extent of each axis must be a
 /// multiple of, so that rows of the operands that are contiguous on the axis
-/// are whole vectors.
+/// are whole vectors. Padded rows may have any length.
 llvm::MapVector<unsigned, int64_t>
 elementsAlongAxes(llvm::ArrayRef<VectorOperand> operands, int64_t alignment);
 

@@ -36,7 +36,28 @@ Values RowsEmitter::indicesInAccess(unsigned number, Value index,
                                     int64_t neighbour) {
   if (layout.isAcross())
     return indicesOf(number, index, neighbour);
-  return indicesOf(number, math.add(index, neighbour));
+  Value element = math.add(index, neighbour);
+  // The first element of an access that takes place is inside.
+  if (neighbour > 0 && endsWithinAccess())
+    element = math.minimum(element, math.sub(end, 1));
+  return indicesOf(number, element);
+}
+
+bool RowsEmitter::endsWithinAccess() {
+  if (layout.vector == 1 || layout.isAcross())
+    return false;
+  int64_t length =
+      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
+  return (ShapedType::isDynamic(length) || length % layout.vector != 0) &&
+         llvm::any_of(workload.operands, [&](const Operand &operand) {
+           return operand.hasPaddedRows && rows.isAlongLanes(operand);
+         });
+}
+
+Value RowsEmitter::isNeighbourInside(Value index, int64_t neighbour) {
+  if (neighbour == 0 || !endsWithinAccess())
+    return {};
+  return math.less(math.add(index, neighbour), end);
 }
 
 /// Booleans are bytes in memory, but not in vectors.
@@ -72,10 +93,13 @@ void RowsEmitter::storeAccess(unsigned output, const Values &elements,
         llvm::MaybeAlign(layout.vector * elementBytesOf(type)));
     return;
   }
-  for (auto [neighbour, element] : llvm::enumerate(elements))
-    memref::StoreOp::create(
-        b, element, operand,
-        indicesInAccess(output, index, static_cast<int64_t>(neighbour)));
+  for (auto [neighbour, element] : llvm::enumerate(elements)) {
+    auto number = static_cast<int64_t>(neighbour);
+    emitUnder(isNeighbourInside(index, number), [&, element = element] {
+      memref::StoreOp::create(b, element, operand,
+                              indicesInAccess(output, index, number));
+    });
+  }
 }
 
 void RowsEmitter::emitUnder(Value condition, llvm::function_ref<void()> body) {

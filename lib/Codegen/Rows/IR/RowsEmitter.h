@@ -176,6 +176,12 @@ private:
   Values indicesOf(unsigned number, mlir::Value element, int64_t laneRow = 0);
   /// Returns the indices of a neighbour in an access that begins at `index`.
   Values indicesInAccess(unsigned number, mlir::Value index, int64_t neighbour);
+  /// Returns whether a row may end between the elements of an access: its
+  /// operands have padded rows.
+  bool endsWithinAccess();
+  /// Returns whether a neighbour in an access that begins at `index`, inside of
+  /// the row, is inside, too; null if all are.
+  mlir::Value isNeighbourInside(mlir::Value index, int64_t neighbour);
   bool isVector(unsigned number, mlir::Type element);
   mlir::Value loadAccess(unsigned input, mlir::Value index);
   void storeAccess(unsigned output, const Values &elements, mlir::Value index);

@@ -59,8 +59,11 @@ void RowsEmitter::reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
       int64_t row = laneRowOf(neighbour);
       Values arguments = elementOf(access, neighbour);
       arguments.push_back(next[row]);
-      next[row] =
+      Value combined =
           bodies[row].apply(arguments, numberOf(access, neighbour)).front();
+      if (Value isInside = isNeighbourInside(access.index, neighbour))
+        combined = arith::SelectOp::create(b, isInside, combined, next[row]);
+      next[row] = combined;
     }
     return next;
   };

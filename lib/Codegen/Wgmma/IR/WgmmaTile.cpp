@@ -1,6 +1,8 @@
 //===- WgmmaTile.cpp - What the roles of a wgmma block share --------------===//
 #include "WgmmaTile.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/Schedule/Alignment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -65,8 +67,14 @@ ContractionTile ftuner::movedInside(const WgmmaTile &given) {
       continue;
     Value &offset = factor == 0 ? tile.rowOffset : tile.columnOffset;
     tile.firstStored[axis] = offset;
+    // Runs of columns begin at aligned addresses.
+    Value extent =
+        factor == 0
+            ? tile.extents[axis]
+            : tile.storedColumns(b, widestAccessBytes /
+                                        elementBytesOf(tile.output.getType()));
     Value last = b.createOrFold<arith::SubIOp>(
-        toI32(tile.extents[axis]), createI32(b, layout.sideOf(factor).extent));
+        toI32(extent), createI32(b, layout.sideOf(factor).extent));
     last = b.createOrFold<arith::MaxSIOp>(last, createI32(b, 0));
     offset = toIndex(b, b.createOrFold<arith::MinSIOp>(toI32(offset), last));
   }

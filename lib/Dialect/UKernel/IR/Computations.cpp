@@ -135,6 +135,7 @@ static Operand toFusedOperand(ukernel::OperatorOpInterface op,
 
 void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
   bool isFused = !op.getFusedLoops().empty();
+  ArrayRef<int64_t> padded = ukernel::paddedRowsOf(op);
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     workload.operands.push_back(
@@ -142,6 +143,7 @@ void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
                 : toOperand(op.getOperandRole(number), operand.get().getType(),
                             op.getMatchingIndexingMap(&operand)));
     workload.operands.back().outside = op.getOutside(number);
+    workload.operands.back().hasPaddedRows = llvm::is_contained(padded, number);
   }
 }
 

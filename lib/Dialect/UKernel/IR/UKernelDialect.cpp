@@ -163,6 +163,28 @@ static LogicalResult verifyExtents(Operation *op, Attribute attribute) {
   return success();
 }
 
+/// dialect_c11.
+static LogicalResult verifyPaddedRows(Operation *op, Attribute attribute) {
+  auto emitError = [&] {
+    return op->emitOpError()
+           << "'" << UKernelDialect::kPaddedRowsAttrName << "' expected ";
+  };
+  if (!isa<OperatorOpInterface>(op))
+    return emitError() << "on an operator such as 'ukernel.workload'";
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute);
+  auto hasRows = [&](int64_t number) {
+    if (number < 0 || number >= op->getNumOperands())
+      return false;
+    auto type = dyn_cast<ShapedType>(op->getOperand(number).getType());
+    return type && type.getRank() > 0;
+  };
+  if (!numbers || !llvm::all_of(numbers.asArrayRef(), hasRows))
+    return emitError() << "an array<i64> of numbers of operands with "
+                          "dimensions, but got "
+                       << attribute;
+  return success();
+}
+
 LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
                                                        NamedAttribute named) {
   StringRef name = named.getName();
@@ -190,6 +212,8 @@ LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kExtentsAttrName)
     return verifyExtents(op, value);
+  if (name == kPaddedRowsAttrName)
+    return verifyPaddedRows(op, value);
   if (name == kEntryAttrName)
     return expect(isa<EntryAttr>(value), "a #ukernel.entry");
   if (name == kAbiTypeAttrName) {

@@ -97,6 +97,21 @@ std::string ftuner::ukernel::axisList(OperatorOpInterface op) {
   return "(" + llvm::join(names, ", ") + ")";
 }
 
+ArrayRef<int64_t> ftuner::ukernel::paddedRowsOf(OperatorOpInterface op) {
+  auto numbers =
+      op->getAttrOfType<DenseI64ArrayAttr>(UKernelDialect::kPaddedRowsAttrName);
+  return numbers ? numbers.asArrayRef() : ArrayRef<int64_t>();
+}
+
+void ftuner::ukernel::setPaddedRows(OperatorOpInterface op,
+                                    ArrayRef<int64_t> numbers) {
+  StringRef name = UKernelDialect::kPaddedRowsAttrName;
+  if (numbers.empty())
+    op->removeAttr(name);
+  else
+    op->setAttr(name, DenseI64ArrayAttr::get(op.getContext(), numbers));
+}
+
 SmallVector<ReassociationIndices>
 ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
   AffineMap map = op.getMapOfOperand(number);

@@ -341,5 +341,9 @@ Operation *WorkloadOp::buildSlice(OpBuilder &builder, ValueRange states) {
       /*epiloguesCount=*/0);
   IRMapping mapping;
   op.getContract().cloneInto(&slice.getContract(), mapping);
+  // Factors and their inputs have the same numbers.
+  SmallVector<int64_t> padded(paddedRowsOf(op));
+  llvm::erase_if(padded, [&](int64_t number) { return !op.isInput(number); });
+  setPaddedRows(slice, padded);
   return slice;
 }

@@ -32,6 +32,10 @@ def UKernel_Dialect : Dialect {
       come from. `dialect_c10`: one entry for each axis, either `unit` or an
       array of a positive factor and the names of symbols, `[16, "T"]` for
       16 · T; one name is one size for all axes.
+    * `ukernel.padded_rows` on a `ukernel.workload` or `ukernel.row_reduction`:
+      the numbers of the operands whose rows along the innermost dimension begin
+      at multiples of 16 bytes and may be read and written up to the next one
+      (`dialect_c11`: an array of numbers of operands with dimensions).
     * Nothing else on a module: a misspelt `ukernel.symbols` would cost speed
       silently (`dialect_c9`).
 
@@ -101,6 +105,9 @@ def UKernel_Dialect : Dialect {
     /// Workload: for each axis a factor and symbols, or unit where the extent
     /// is not a product of symbols.
     static constexpr ::llvm::StringLiteral kExtentsAttrName = "ukernel.extents";
+    /// Workload: numbers of the operands with padded rows
+    /// (FTuner/Workload/Operand.h), an array of 64-bit integers.
+    static constexpr ::llvm::StringLiteral kPaddedRowsAttrName = "ukernel.padded_rows";
     /// gpu.module: launch descriptor of its kernel, #ukernel.entry.
     static constexpr ::llvm::StringLiteral kEntryAttrName = "ukernel.entry";
 

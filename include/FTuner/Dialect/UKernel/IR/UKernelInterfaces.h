@@ -108,6 +108,12 @@ std::string axisList(OperatorOpInterface op);
 /// unknown.
 llvm::SmallVector<int64_t> staticSizesOfDims(OperatorOpInterface op);
 
+/// Returns the numbers of the operands with padded rows
+/// (`ukernel.padded_rows`).
+llvm::ArrayRef<int64_t> paddedRowsOf(OperatorOpInterface op);
+/// Sets them; none removes the attribute.
+void setPaddedRows(OperatorOpInterface op, llvm::ArrayRef<int64_t> numbers);
+
 /// Groups the dimensions of an operand: dimensions that are all loops of one
 /// fused axis, in order, are one group. The core and kernels see an operand
 /// with one dimension for each group.
