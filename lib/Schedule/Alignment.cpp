@@ -38,7 +38,8 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
     return false;
   if (!workload.find(OperandRole::Lhs))
     if (std::optional<RowReductionView> rows = workload.asRowReduction())
-      return rows->isAlongLanes(operand);
+      return operand.elementType != ElementType::I1 &&
+             rows->isAlongLanes(operand);
   if (isInput(operand.role))
     return true;
   const Operand *output = workload.find(OperandRole::Output);

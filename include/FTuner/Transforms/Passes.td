@@ -197,7 +197,7 @@ def UKernelPadRowsPass : Pass<"ukernel-pad-rows", "::mlir::func::FuncOp"> {
   let description = [{
     Marks results of operators whose only readers are operators that can take
     padded rows, and the operands that read them, by `ukernel.padded_rows`:
-    rows along the innermost dimension begin at multiples of 16 bytes and may be
+    rows along the innermost dimension begin at multiples of 32 bytes and may be
     read and written up to the next one, so that a row of any length is moved in
     vectors. `ukernel-allocate-padded-rows` lays out the memory.
 
@@ -222,7 +222,7 @@ def UKernelAllocatePaddedRowsPass : Pass<"ukernel-allocate-padded-rows", "::mlir
     ```mlir
     %s = memref.alloc(%m, %n) : memref<?x?xf16>
     // becomes
-    %a = memref.alloc(%m, %n8) : memref<?x?xf16>
+    %a = memref.alloc(%m, %n16) : memref<?x?xf16>
     %s = memref.subview %a[0, 0] [%m, %n] [1, 1] : memref<?x?xf16> to memref<?x?xf16, strided<[?, 1]>>
     ```
   }];

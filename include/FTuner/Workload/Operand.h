@@ -7,6 +7,16 @@
 
 namespace ftuner {
 
+/// Bytes at multiples of which padded rows begin: sectors of DRAM, which stores
+/// should fill.
+constexpr int64_t paddedRowBytes = 32;
+/// Returns the bytes from a row of that length to the next.
+constexpr int64_t rowPitch(int64_t bytes, bool isPadded) {
+  return isPadded
+             ? (bytes + paddedRowBytes - 1) / paddedRowBytes * paddedRowBytes
+             : bytes;
+}
+
 /// Role of an operand: inputs are read at every point of the
 /// iteration space (a contraction's inputs are `Lhs`, `Rhs`, and the operands
 /// that their prologues read), the others once for every point of the space
@@ -69,10 +79,10 @@ struct Operand {
   int64_t elementBytes;
   /// Elements lie in the order of PackedOrder.h; of an rhs of k and n alone.
   bool isPacked = false;
-  /// Rows along the innermost dimension begin at multiples of
-  /// `widestAccessBytes` (Alignment.h), whatever their length is. The bytes
-  /// behind a row, up to the next such multiple, belong to the operand: kernels
-  /// may read and write them, and nobody reads what they hold as an element.
+  /// Rows along the innermost dimension begin at multiples of `paddedRowBytes`,
+  /// whatever their length is. The bytes behind a row, up to the next such
+  /// multiple, belong to the operand: kernels may read and write them, and
+  /// nobody reads what they hold as an element.
   bool hasPaddedRows = false;
   /// Value of a read beyond the operand, such as the zeros around an image;
   /// none if every position lies inside.

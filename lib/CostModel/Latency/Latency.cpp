@@ -83,6 +83,10 @@ public:
         rows && rows->laneAxis() == rows->row()) {
       alongAxis = rows->row();
       alongBytes = rows->widestBytes();
+      hasPaddedRows =
+          llvm::all_of(rows->operandsAlong(), [&](const Operand *operand) {
+            return operand->hasPaddedRows || operand->elementBytes < alongBytes;
+          });
     }
   }
 
@@ -171,6 +175,8 @@ private:
   /// The axis of rows that lie along memory, and the bytes of their elements.
   std::optional<unsigned> alongAxis;
   int64_t alongBytes = 0;
+  /// Whether the widest of their operands have padded rows.
+  bool hasPaddedRows = false;
   llvm::DenseMap<FamilyKey, LatencyKernel, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -348,8 +354,10 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
           bytes / static_cast<double>(operand.elementBytes) *
           static_cast<double>(bytesOf(workload.accumulatorType()));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
-        facts.isOutputAligned =
-            shape[*axis] * operand.elementBytes % sectorBytes == 0;
+        facts.isOutputAligned = rowPitch(shape[*axis] * operand.elementBytes,
+                                         operand.hasPaddedRows) %
+                                    sectorBytes ==
+                                0;
       break;
     }
   }
@@ -444,7 +452,8 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.sumBytes = hasSums ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;
   if (alongAxis)
-    grid.rowBytes = static_cast<double>(shape[*alongAxis] * alongBytes);
+    grid.rowBytes = static_cast<double>(
+        rowPitch(shape[*alongAxis] * alongBytes, hasPaddedRows));
   grid.isSwizzled = prices.isSwizzled;
   grid.reduceLength = static_cast<double>(reduceLength);
   if (elementBytes)

@@ -1,7 +1,7 @@
 //===- PaddedRows.cpp - Aligned rows of intermediate tensors --------------===//
 //
 // Kernels move rows in vectors where rows are whole vectors. A tensor between
-// two operators is the program's own, so its rows may begin at multiples of 16
+// two operators is the program's own, so its rows may begin at multiples of 32
 // bytes whatever their length is: scores of attention over 2047 keys have rows
 // of 2048 elements in memory, and cost what those of 2048 keys cost. On
 // tensors, `ukernel-pad-rows` marks the operands of both operators; on buffers,
@@ -88,7 +88,7 @@ static bool mayPad(OperatorOpInterface op, unsigned number) {
   return rows && rows->laneAxis() == rows->row() && rows->isAlongLanes(operand);
 }
 
-/// Returns whether all sizes of an operand's rows are whole vectors.
+/// Returns whether all sizes of an operand's rows begin where padded ones do.
 static bool isAlwaysAligned(OperatorOpInterface op, unsigned number) {
   Workload workload = toWorkload(op);
   const Operand &operand = workload.operands[number];
@@ -97,7 +97,7 @@ static bool isAlwaysAligned(OperatorOpInterface op, unsigned number) {
     return true;
   const SizeRange &range = workload.axes[*axis].range;
   auto isAligned = [&](int64_t size) {
-    return size * operand.elementBytes % widestAccessBytes == 0;
+    return size * operand.elementBytes % paddedRowBytes == 0;
   };
   return isAligned(range.min) && (range.isFixed() || isAligned(range.step));
 }
@@ -232,18 +232,18 @@ static LogicalResult replaceBuffer(Value buffer, Value other) {
   return success();
 }
 
-/// Gives an allocation rows of whole vectors, of which uses see the elements.
+/// Gives an allocation padded rows, of which uses see the elements.
 static LogicalResult padAllocation(memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
-  int64_t elements = widestAccessBytes / elementBytesOf(type);
+  int64_t elements = paddedRowBytes / elementBytesOf(type);
   ImplicitLocOpBuilder b(alloc.getLoc(), alloc);
   ukernel::IndexArithmetic math(b);
   SmallVector<int64_t> shape(type.getShape());
   SmallVector<Value> sizes(alloc.getDynamicSizes());
   if (ShapedType::isDynamic(shape.back())) {
-    Value vectors = b.createOrFold<arith::CeilDivUIOp>(sizes.back(),
+    Value sectors = b.createOrFold<arith::CeilDivUIOp>(sizes.back(),
                                                        math.constant(elements));
-    sizes.back() = math.mul(vectors, math.constant(elements));
+    sizes.back() = math.mul(sectors, math.constant(elements));
   } else {
     shape.back() = llvm::alignTo(shape.back(), elements);
   }

@@ -34,7 +34,7 @@ def UKernel_Dialect : Dialect {
       16 · T; one name is one size for all axes.
     * `ukernel.padded_rows` on a `ukernel.workload` or `ukernel.row_reduction`:
       the numbers of the operands whose rows along the innermost dimension begin
-      at multiples of 16 bytes and may be read and written up to the next one
+      at multiples of 32 bytes and may be read and written up to the next one
       (`dialect_c11`: an array of numbers of operands with dimensions).
     * Nothing else on a module: a misspelt `ukernel.symbols` would cost speed
       silently (`dialect_c9`).
