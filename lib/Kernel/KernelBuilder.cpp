@@ -61,11 +61,20 @@ Operation *ftuner::constantOf(Value operand) {
 
 IsolatedOperator ftuner::isolate(ukernel::OperatorOpInterface op) {
   OpBuilder b(op.getContext());
-  auto types = llvm::map_to_vector(op->getOperandTypes(), [](Type type) {
+  SmallVector<Type> types(op->getOperandTypes());
+  for (auto [number, type] : llvm::enumerate(types)) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor ? MemRefType::get(tensor.getShape(), tensor.getElementType())
-                  : type;
-  });
+    if (!tensor)
+      continue;
+    MemRefLayoutAttrInterface layout;
+    if (llvm::is_contained(ukernel::paddedRowsOf(op), number)) {
+      // Rows begin at any distance.
+      SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
+      strides.back() = 1;
+      layout = StridedLayoutAttr::get(op.getContext(), /*offset=*/0, strides);
+    }
+    type = MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
+  }
   OwningOpRef<func::FuncOp> function = func::FuncOp::create(
       op.getLoc(), "operator", b.getFunctionType(types, {}));
   Block *body = function->addEntryBlock();

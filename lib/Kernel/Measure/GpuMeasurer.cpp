@@ -34,7 +34,7 @@ struct Layout {
 } // namespace
 
 /// Static sizes and strides are those of the type, others those of a contiguous
-/// buffer that holds what the shape accesses.
+/// buffer that holds what the shape accesses, padding included.
 static Layout layoutOf(MemRefType type, const Operand &operand,
                        ArrayRef<int64_t> shape) {
   auto [typeStrides, offset] = type.getStridesAndOffset();
@@ -53,6 +53,11 @@ static Layout layoutOf(MemRefType type, const Operand &operand,
     int64_t stride = typeStrides[dim];
     layout.strides[dim] = ShapedType::isDynamic(stride) ? next : stride;
     next = layout.strides[dim] * std::max<int64_t>(size, 1);
+    if (operand.hasPaddedRows && dim == type.getRank() - 1) {
+      next = rowPitch(size * operand.elementBytes, /*isPadded=*/true) /
+             operand.elementBytes;
+      size = next;
+    }
     layout.numElements += layout.strides[dim] * std::max<int64_t>(size - 1, 0);
   }
   return layout;

@@ -2,6 +2,7 @@
 #include "RowsEmitter.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
+#include "FTuner/Schedule/Alignment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -50,7 +51,9 @@ bool RowsEmitter::endsWithinAccess() {
       ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
   return (ShapedType::isDynamic(length) || length % layout.vector != 0) &&
          llvm::any_of(workload.operands, [&](const Operand &operand) {
-           return operand.hasPaddedRows && rows.isAlongLanes(operand);
+           return rows.isAlongLanes(operand) &&
+                  (operand.hasPaddedRows ||
+                   !isVectorAccess(workload, operand));
          });
 }
 

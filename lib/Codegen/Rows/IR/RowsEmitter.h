@@ -176,8 +176,8 @@ private:
   Values indicesOf(unsigned number, mlir::Value element, int64_t laneRow = 0);
   /// Returns the indices of a neighbour in an access that begins at `index`.
   Values indicesInAccess(unsigned number, mlir::Value index, int64_t neighbour);
-  /// Returns whether a row may end between the elements of an access: its
-  /// operands have padded rows.
+  /// Returns whether a row may end between the elements of an access: some
+  /// operand has padded rows, or is accessed by single elements.
   bool endsWithinAccess();
   /// Returns whether a neighbour in an access that begins at `index`, inside of
   /// the row, is inside, too; null if all are.
