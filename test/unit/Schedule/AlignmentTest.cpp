@@ -147,6 +147,18 @@ TEST(Alignment, AgreesWithEverySizeOfARange) {
   }
 }
 
+TEST(Alignment, PaddedRowsAreAlignedAtAllLengths) {
+  Workload workload = alongN({1, 512}, ElementType::F16);
+  for (Operand &operand : workload.operands)
+    operand.hasPaddedRows = operand.contiguousAxis() == 1;
+  EXPECT_EQ(guaranteedAlignment(workload), 16);
+  EXPECT_EQ(alignmentOf(workload, {53, 511, 64}), 16);
+  // Those of other operands still count.
+  EXPECT_EQ(alignmentOf(workload, {53, 511, 60}), 8);
+  EXPECT_EQ(rowPitch(2 * 511, /*isPadded=*/true), 1024);
+  EXPECT_EQ(rowPitch(2 * 511, /*isPadded=*/false), 1022);
+}
+
 TEST(Alignment, OfWhatVectorsAccess) {
   Workload workload = alongN({1, std::nullopt}, ElementType::F32);
   auto withExtra = [&](llvm::SmallVector<unsigned> axes) {
