@@ -27,6 +27,7 @@ from ..regions.linalg import Range
 from . import decompositions, effects, empties, refusals, size_checks, sizes, views
 from .folding import Weights, fold
 from .programs import Program, all_sizes, program_of
+from .projections import join_projections
 
 #: Constant tensors with more elements are arguments; others are part of kernels.
 _MAX_CONSTANT = 16
@@ -90,6 +91,7 @@ def export(
     name: str = "main",
     convolutions: str = "products",
     mutations: str = "refused",
+    projections: str = "joined",
 ) -> ExportedModel:
     """Imports a model as `ftuner.compile` takes it, with ranges of its sizes.
 
@@ -110,6 +112,8 @@ def export(
         mutations: "refused", or "results": the new values of buffers and arguments that the model
             writes are the function's last results, and nothing is written. `ExportedModel.written`
             names them.
+        projections: "joined" makes one product of those that share an input, such as queries, keys and
+            values, where that saves a launch; "separate" keeps each.
 
     Raises:
         ImportError: iree-base-compiler is not installed.
@@ -122,6 +126,7 @@ def export(
     for option, value, known in (
         ("convolutions", convolutions, ("products", "direct")),
         ("mutations", mutations, ("refused", "results")),
+        ("projections", projections, ("joined", "separate")),
     ):
         if value not in known:
             words = " or ".join(map(repr, known))
@@ -138,6 +143,8 @@ def export(
     sizes.lower_sizes(program)
     empties.replace_empties(program)
     parameters, lifted = _lift_state(source, program)
+    if projections == "joined":
+        join_projections(program, parameters, lifted)
     weights = fold(program, parameters, lifted)
     for node in program.graph.nodes:
         _keep_model_line(node)
