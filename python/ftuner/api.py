@@ -27,6 +27,7 @@ def compile(  # noqa: A001
     cubins: Sequence[str | int] | str | None = None,
     cache: bool | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    projections: str = "joined",
     **options: Any,
 ) -> Module:
     """Compiles linalg on tensors, or a model of ONNX, to a `Module` of callable functions.
@@ -45,6 +46,8 @@ def compile(  # noqa: A001
             with a warning if it cannot.
         ranges: the sizes that dynamic dimensions of a model of ONNX take, by their names:
             `{"T": (1, 128)}`, or `(1, None)` without an end.
+        projections: "joined" makes one product of those of a model of ONNX that share an input, such as
+            queries, keys and values, where that saves a launch; "separate" keeps each.
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
             A file counts with its content, and a compilation that writes one is not cached.
 
@@ -57,7 +60,7 @@ def compile(  # noqa: A001
     """
     if sys.modules.get("torch") is not None:
         torch_calls.build()
-    text = compiler.read_source(source, ranges)
+    text = compiler.read_source(source, ranges, projections)
     description = descriptions.resolve(device)
     if emulate is None:
         emulate = not runtime.get().has_device()

@@ -65,12 +65,14 @@ class Options:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> SourceText:
+def read_source(
+    source: Source, ranges: Mapping[str, Bounds] | None = None, projections: str = "joined"
+) -> SourceText:
     """Reads a path, or takes a text, also one that was read already.
 
     A str is a path if a file of that name exists or if it ends in .mlir or .onnx; it is never one
-    if it has several lines. A file that ends in .onnx is imported, with the ranges of its sizes
-    (`frontend.onnx`). Endings may be in capitals. Raises `Error` if the file cannot be read.
+    if it has several lines. A file that ends in .onnx is imported, with the ranges of its sizes and
+    with `projections`, "joined" or "separate" (`frontend.onnx`). Endings may be in capitals. Raises `Error` if the file cannot be read.
     """
     if isinstance(source, SourceText):
         return source
@@ -79,22 +81,26 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
             inputs.ends_in(source, ".mlir", ".onnx") or _is_file(source)
         )
         if not is_path:
-            _refuse_ranges(ranges, "a text")
+            _refuse_onnx_options(ranges, projections, "a text")
             return SourceText("<source>", source.encode())
     elif not isinstance(source, os.PathLike):
         raise TypeError(f"source: expected MLIR or a path, but got {type(source).__qualname__}")
     name = os.fspath(source)
     if inputs.ends_in(name, ".onnx"):
-        return SourceText.of_model(onnx.import_model(name, ranges), name)
-    _refuse_ranges(ranges, f"'{name}'")
+        return SourceText.of_model(onnx.import_model(name, ranges, projections), name)
+    _refuse_onnx_options(ranges, projections, f"'{name}'")
     return SourceText(name, inputs.read(name))
 
 
-def _refuse_ranges(ranges: Mapping[str, Bounds] | None, source: str) -> None:
+def _refuse_onnx_options(
+    ranges: Mapping[str, Bounds] | None, projections: str, source: str
+) -> None:
     if ranges:
         raise ValueError(
             f"ranges: expected a model of ONNX, but got {source}; MLIR has ukernel.symbols"
         )
+    if projections != "joined":
+        raise ValueError(f"projections: expected a model of ONNX, but got {source}")
 
 
 def _is_file(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""ONNX's convolutions of points and products of quantized numbers: all are uKernels."""
+"""ONNX's convolutions of points and products of quantized numbers: all are uKernels. Products that share an input."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("iree.compiler")
 
+from ftuner.frontend.onnx import import_proto
 from onnx_models import Array, check, floats, model_of, node
 
 f32, i32, u8, s8 = np.float32, np.int32, np.uint8, np.int8
@@ -199,3 +200,45 @@ def test_dequantized_products_that_stay(rng: np.random.Generator) -> None:
         nodes, {"a": (s8, ["rows", 20])}, {"y": (f32, ["rows", 24])}, values, version=21
     )
     assert not instructions_of(check(model, {"a": integers(rng, s8, 5, 20)}, device="a100"))
+
+
+@pytest.mark.parametrize(("operator", "version"), [("MatMul", 24), ("Gemm", 11)])
+def test_products_that_share_an_input(
+    rng: np.random.Generator, operator: str, version: int
+) -> None:
+    """They become one product, unless a chain of elements follows or parts of rows would not be aligned."""
+    is_gemm = operator == "Gemm"
+    given = {"transB": 1} if is_gemm else {}
+    length, *widths = rng.integers(5, 40, 6).tolist()
+    widths = [4 * width for width in widths]
+    widths[4] += 1
+    values: dict[str, Array] = {"scale": np.array(0.3, f32)}
+    nodes = []
+    for number, width in enumerate(widths):
+        values[f"w{number}"] = floats(rng, length, width).T if is_gemm else floats(rng, length, width)  # fmt: skip
+        has_bias = number % 2 == 0
+        if has_bias:
+            values[f"b{number}"] = floats(rng, width)
+        inputs, result = ["x", f"w{number}"], f"p{number}"
+        if has_bias and is_gemm:
+            inputs.append(f"b{number}")
+        nodes.append(node(operator, inputs, [result], **given))
+        if has_bias and not is_gemm:
+            nodes.append(node("Add", [f"b{number}", result], [f"s{number}"]))
+            result = f"s{number}"
+        if number == 0:
+            nodes.append(node("Mul", [result, "scale"], ["scaled"]))
+            result = "scaled"
+        last = node("Relu" if number == 3 else "Softmax", [result], [f"y{number}"])
+        nodes.append(last)
+    rows = ["rows"] if is_gemm else ["batch", "rows"]
+    outputs = {f"y{number}": (f32, [*rows, width]) for number, width in enumerate(widths)}
+    model = model_of(nodes, {"x": (f32, [*rows, length])}, outputs, values, version)
+    shapes = ((1,), (37,)) if is_gemm else ((1, 1), (3, 37))
+    compiled = check(model, *({"x": floats(rng, *shape, length)} for shape in shapes))
+    report = compiled.function.report
+    assert (report.products, report.fallback_kernels) == (3, 0)
+    separate = import_proto(model, projections="separate")
+    assert {f"w{number}" for number in range(5)} <= {*separate.weights.arrays}
+    with pytest.raises(ValueError, match="expected 'joined' or 'separate', but got 'both'"):
+        import_proto(model, projections="both")

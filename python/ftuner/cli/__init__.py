@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = _parse(parser, sys.argv[1:] if argv is None else list(argv))
         if getattr(options, "source", None) is not None:
-            options.source = read_source(options.source, options.ranges)
+            options.source = read_source(options.source, options.ranges, options.projections)
         return int(options.run(options) or 0)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -48,6 +48,12 @@ def add_source(parser: argparse.ArgumentParser, *, is_optional: bool = False) ->
         help="sizes of a dynamic dimension of a model of ONNX; without MAX, there is no limit; "
         "several with commas between",
     )
+    parser.add_argument(
+        "--projections",
+        choices=("joined", "separate"),
+        default="joined",
+        help="whether products of a model of ONNX that share an input are joined (default: joined)",
+    )
     if not is_optional:
         add_device(parser)
     take_pipeline_options(parser)
@@ -110,13 +116,16 @@ def add_function(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="compile anew, keep nothing")
 
 
-def read_source(source: str, ranges: Sequence[str] = ()) -> compiler.SourceText:
+def read_source(
+    source: str, ranges: Sequence[str] = (), projections: str = "joined"
+) -> compiler.SourceText:
     """The file of that name, or standard input."""
     if source == outputs.STANDARD:
-        if ranges:
-            raise UsageError("option --range: expected a model of ONNX, but got standard input")
+        if ranges or projections != "joined":
+            option = "--range" if ranges else "--projections"
+            raise UsageError(f"option {option}: expected a model of ONNX, but got standard input")
         return compiler.SourceText("<stdin>", sys.stdin.buffer.read())
-    return compiler.read_source(Path(source), _parse_ranges(ranges))
+    return compiler.read_source(Path(source), _parse_ranges(ranges), projections)
 
 
 def _parse_ranges(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:

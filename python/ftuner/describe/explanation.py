@@ -64,6 +64,7 @@ def explain(
     workload: str | None = None,
     full: bool = False,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    projections: str = "joined",
     **options: Any,
 ) -> Explanation:
     """Explains the functions of a source, and the programs of its workloads.
@@ -74,10 +75,10 @@ def explain(
     full has the chosen program with its predicted time, the rejected ones, every term of their
     scores, and what the stages of the search threw out. With a list of such sizes, the source is
     planned once and there is a line for each. Without, there is a line for each size of the main
-    axis, and a summary. `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
+    axis, and a summary. `ranges`, `projections` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
     not valid, and `ValueError` for sizes that are missing, and for a list whose items have other names.
     """
-    text = compiler.read_source(source, ranges)
+    text = compiler.read_source(source, ranges, projections)
     with processes.temporary_folder() as folder:
         printed, data = Path(folder, "text"), Path(folder, "json")
         view = [] if workload is None else [f"--workload={workload}"]

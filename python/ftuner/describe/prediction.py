@@ -29,12 +29,13 @@ def predict(
     gap: float = 0.0,
     launch_interval: float = 0.0,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
+    projections: str = "joined",
     **options: Any,
 ) -> list[Timeline]:
     """Predicts calls of a model: a timeline for each of the sizes, by the predicted times of the launches.
 
     Args:
-        source, device, ranges, options: as in `compile`.
+        source, device, ranges, projections, options: as in `compile`.
         sizes: every size that the function's work follows from, by name, or by an axis that has just this size; or several
             such. Those of other functions may be among them, and need not be.
         batch: the size called batch, batch_size, B or N that is the first dimension of an argument, or else the first
@@ -45,7 +46,7 @@ def predict(
     Raises `CompileError` for a source that is not valid and for unknown names, `Error` for a module without launches,
     and `ValueError` for sizes that are missing, unknown, or beyond what the model declares.
     """
-    text = compiler.read_source(source, ranges)
+    text = compiler.read_source(source, ranges, projections)
     shapes = [dict(one) for one in ([sizes] if isinstance(sizes, Mapping) else sizes)] or [{}]
     for shape in shapes:
         shape.update({name: whole_number(f"sizes: {name}", size) for name, size in shape.items()})

@@ -71,7 +71,9 @@ class OnnxModel:
 
 
 def import_model(
-    path: str | os.PathLike[str], ranges: Mapping[str, Bounds] | None = None
+    path: str | os.PathLike[str],
+    ranges: Mapping[str, Bounds] | None = None,
+    projections: str = "joined",
 ) -> OnnxModel:
     """Imports a file.
 
@@ -79,30 +81,39 @@ def import_model(
         path: of the model; external data lie beside it.
         ranges: sizes that dynamic dimensions take, by their names in the model (`dim_param`).
             A dimension without a name is called after its input, `input_0`.
+        projections: "joined" makes one product of those that share an input (`projections.py`), "separate"
+            keeps each.
 
     Raises:
         ImportError: onnx or iree-base-compiler is not installed.
         Error: the file cannot be read.
         CompileError: it is not a model, or has an operator that is not lowered.
-        ValueError: a range is malformed, or its name does not occur in the model.
+        ValueError: a range is malformed, its name does not occur in the model, or the option is unknown.
     """
-    return _import(read(path), os.fspath(path), ranges)
+    return _import(read(path), os.fspath(path), ranges, projections)
 
 
 def import_proto(
-    model: Any, ranges: Mapping[str, Bounds] | None = None, name: str = "model.onnx"
+    model: Any,
+    ranges: Mapping[str, Bounds] | None = None,
+    name: str = "model.onnx",
+    projections: str = "joined",
 ) -> OnnxModel:
     """Imports an `onnx.ModelProto`, which messages call `name`; otherwise as `import_model`."""
     _onnx()
     copy = type(model)()
     copy.CopyFrom(model)
-    return _import(_checked(copy, name), name, ranges)
+    return _import(_checked(copy, name), name, ranges, projections)
 
 
-def _import(model: Any, file: str, ranges: Mapping[str, Bounds] | None) -> OnnxModel:
+def _import(
+    model: Any, file: str, ranges: Mapping[str, Bounds] | None, projections: str
+) -> OnnxModel:
+    if projections not in ("joined", "separate"):
+        raise ValueError(f"projections: expected 'joined' or 'separate', but got {projections!r}")
     module = _modules("model")
     names = [node.name for node in model.graph.node]
-    result = module.emit(model, ranges or {})
+    result = module.emit(model, ranges or {}, projections)
     if result.refusals:
         words = "\n".join(f"cannot import '{file}': {reason}" for reason in result.refusals)
         raise CompileError(words, words)

@@ -59,7 +59,8 @@ class Backend(_Base):
         gpu = place.device_id if place.type == DeviceType.CUDA else None
         if gpu is not None:
             options.setdefault("device", f"cuda:{gpu}")
-        imported = onnx.import_proto(model, options.pop("ranges", None))
+        projections = options.pop("projections", "joined")
+        imported = onnx.import_proto(model, options.pop("ranges", None), projections=projections)
         source = SourceText.of_model(imported)
         module = api.compile(source, emulate=gpu is None, **options)
         return CompiledModel(module.functions[imported.name], model, gpu)

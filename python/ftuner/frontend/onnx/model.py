@@ -15,6 +15,7 @@ from ..importing import torch_mlir
 from .emitter import Emitter
 from .foreign import Foreign
 from .graph import Walk, constant_of, nodes_of, refuse_type
+from .projections import join_projections
 from .registry import Refused
 from .scalars import quoted
 from .sizes import Size, symbol
@@ -32,8 +33,8 @@ class Emitted:
     refusals: list[str] = field(default_factory=list)
 
 
-def emit(model: Any, ranges: Mapping[str, Any]) -> Emitted:
-    """Emits a checked model whose nodes have names."""
+def emit(model: Any, ranges: Mapping[str, Any], projections: str = "joined") -> Emitted:
+    """Emits a checked model whose nodes have names; changes its graph."""
     graph = model.graph
     emitter, foreign = Emitter(), Foreign(torch_mlir.lower_text)
     walk = Walk(emitter, foreign, model.opset_import)
@@ -41,6 +42,8 @@ def emit(model: Any, ranges: Mapping[str, Any]) -> Emitted:
     scope: dict[str, Value | None] = {}
     kept = {tensor.name for tensor in graph.initializer}
     inputs = [value for value in graph.input if value.name not in kept]
+    if projections == "joined":
+        join_projections(graph, walk.opsets_version)
     for number, value in enumerate(inputs):
         scope[value.name] = _input(value, f"%arg{number}", emitter, walk, symbols)
     attributes = symbols.attributes()

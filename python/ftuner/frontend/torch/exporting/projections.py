@@ -74,7 +74,8 @@ def join_projections(
 
 
 def _steps(graph: fx.Graph, weights: set[fx.Node]) -> list[Step[_Product]]:
-    steps, scales = [], set()
+    steps: list[Step[_Product]] = []
+    scales: set[fx.Node] = set()
     for node in graph.nodes:
         if node.op == "placeholder" or node in scales:
             continue
@@ -98,13 +99,17 @@ def _kind_of(node: fx.Node) -> Kind:
 
 def _product(node: fx.Node, weights: set[fx.Node]) -> _Product | None:
     """The product that a node is; None where it is not one with a weight of its own."""
-    bias: Any = None
-    if node.target == aten.linear.default and not node.kwargs:
-        left, right, bias, dim = *node.args, *[None] * (3 - len(node.args)), 0
+    operands: list[Any] = [*node.args]
+    bias, dim = None, 1
+    if node.kwargs:
+        return None
+    if node.target == aten.linear.default:
+        left, right, bias, *_ = *operands, None
+        dim = 0
     elif node.target in (aten.matmul.default, aten.mm.default):
-        left, right, dim = *node.args, 1
-    elif node.target == aten.addmm.default and not node.kwargs:
-        bias, left, right, dim = *node.args, 1
+        left, right = operands
+    elif node.target == aten.addmm.default:
+        bias, left, right = operands
     else:
         return None
     if right not in weights or len(right.users) != 1 or left in weights:
@@ -152,6 +157,10 @@ class _Rewriter:
     nodes: list[fx.Node]
     first: fx.Node
 
+    @property
+    def target(self) -> Any:
+        return self.first.target
+
     def join(self, products: list[_Product]) -> None:
         graph, first = self.program.graph, products[0]
         name = self.first.name
@@ -163,8 +172,8 @@ class _Rewriter:
             arguments: list[Any] = [first.input, weight]
             if biases is not None:
                 bias = self.call(f"{name}_biases", aten.cat.default, biases)
-                arguments.insert(0 if self.first.target == aten.addmm.default else 2, bias)
-            joined = self.call(f"{name}_joined", self.first.target, *arguments)
+                arguments.insert(0 if self.target == aten.addmm.default else 2, bias)
+            joined = self.call(f"{name}_joined", self.target, *arguments)
             if any(product.scale != 1 for product in products):
                 joined = self.call(f"{name}_scaled", aten.mul.Tensor, joined, self.scales(products))
             dim, begin = joined.meta["val"].dim() - 1, 0
@@ -176,7 +185,7 @@ class _Rewriter:
 
     def call(self, name: str | None, target: Callable[..., Any], *args: Any) -> fx.Node:
         """A new node that stands where the first product stood in the model's source."""
-        node = self.program.graph.create_node("call_function", target, args, name=name)
+        node: fx.Node = self.program.graph.create_node("call_function", target, args, name=name)
         node.meta = {key: kept for key, kept in self.first.meta.items() if key != "tensor_meta"}
         node.meta["val"] = target(*fx.map_arg(args, lambda argument: argument.meta["val"]))
         return node
@@ -201,7 +210,7 @@ class _Rewriter:
             for p in products
         ]
         with self.program.graph.inserting_after(self.nodes[-1]):
-            node = self.program.graph.placeholder(f"{self.first.name}_scales")
+            node: fx.Node = self.program.graph.placeholder(f"{self.first.name}_scales")
         node.meta["val"] = example.new_empty(sum(product.columns for product in products))
         spec = InputSpec(InputKind.USER_INPUT, TensorArgument(name=node.name), None)
         self.program.graph_signature.input_specs.append(spec)
