@@ -85,12 +85,12 @@ def _bert() -> nn.Module:
 
 def bert() -> Case:
     model = Output(_bert(), ("input_ids",), "last_hidden_state")
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 8)
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 6)
 
 
 def bert_with_mask() -> Case:
     model = Output(_bert(), ("input_ids", "attention_mask"), "last_hidden_state")
-    return Case(model, lambda b, t: (_tokens(b, t), _mask(b, t)), (TEXT, TEXT), 8)
+    return Case(model, lambda b, t: (_tokens(b, t), _mask(b, t)), (TEXT, TEXT), 6)
 
 
 def gpt2() -> Case:
@@ -114,7 +114,7 @@ def llama() -> Case:
         max_position_embeddings=64,
     )
     model = Output(LlamaForCausalLM(config), ("input_ids",), "logits", use_cache=False)
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 10)
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 8)
 
 
 def t5() -> Case:
@@ -129,7 +129,7 @@ def t5() -> Case:
         vocab_size=100,
     )
     model = Output(T5EncoderModel(config), ("input_ids",), "last_hidden_state")
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 8)
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 6)
 
 
 def whisper() -> Case:
@@ -146,7 +146,7 @@ def whisper() -> Case:
     )
     model = Output(WhisperEncoder(config), ("input_features",), "last_hidden_state")
     # Whisper has one length.
-    return Case(model, lambda b: (torch.randn(b, 16, 40),), ({0: BATCH},), 10, [(2,), (1,), (5,)])
+    return Case(model, lambda b: (torch.randn(b, 16, 40),), ({0: BATCH},), 8, [(2,), (1,), (5,)])
 
 
 def vit() -> Case:
@@ -163,7 +163,7 @@ def vit() -> Case:
     model = Output(
         ViTModel(config, add_pooling_layer=False), ("pixel_values",), "last_hidden_state"
     )
-    return Case(model, lambda b: (torch.randn(b, 3, 32, 32),), ({0: BATCH},), 9, [(2,), (1,), (5,)])
+    return Case(model, lambda b: (torch.randn(b, 3, 32, 32),), ({0: BATCH},), 7, [(2,), (1,), (5,)])
 
 
 class Cells(nn.Module):

@@ -100,8 +100,8 @@ def test_encoder(encoder: Any, path: str, rng: np.random.Generator) -> None:
     module = ftuner.compile(path, ranges={"length": (1, 64), "batch size": (1, None)}, **OPTIONS)
     signature = "model(tokens: i64[batch_size, length]) -> y: f32[?, ?, 32]"
     assert str(module.model.signature) == signature
-    assert list(module.weights.arrays) == ["table", "scale", "bias", "wq", "wk", "wv", "wo"]
-    assert module.model.report.products == 6
+    assert list(module.weights.arrays) == ["table", "scale", "bias", "wo", "wq+wk+wv"]
+    assert module.model.report.products == 4
     places = [kernel["location"] for kernel in module.model.report.data["fallback_kernels"]]
     assert places and all(place.split()[0] in encoder_operators for place in places), places
     for shape in ((2, 7), (1, 1), (3, 31)):

@@ -121,7 +121,7 @@ def test_models_at_fixed_batches(
     assert table.read_text() == capsys.readouterr().out
     rows = [line.split(" | ") for line in table.read_text().splitlines() if "| t4 |" in line]
     assert [row[:3] for row in rows] == [["| bert_base", "16", "t4"]] * 2
-    assert rows[0][5] == "8"  # Products.
+    assert rows[0][5] == "6"  # Products.
     assert float(rows[1][6]) < 4 * float(rows[1][7].split(" ")[0])
     # A row that fails says why, and the command fails.
     monkeypatch.setattr(whole_models, "WORST_RATIO", -2)

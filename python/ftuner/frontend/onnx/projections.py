@@ -7,7 +7,6 @@ results are parts that their readers read in place. Graphs inside of nodes are l
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -142,7 +141,7 @@ class _Joins:
         readers = self.readers.get(result, [])
         if len(readers) != 1 or result in self.results or readers[0].op_type != operator:
             return None
-        (node,) = readers
+        node = readers[0]
         others = [name for name in node.input if name != result]
         found = self.vector(others[0], columns) if len(others) == 1 else None
         if found is not None:
@@ -155,8 +154,8 @@ class _Joins:
         axis = 0 if first.columns_first else 1
         arrays = [numpy_helper.to_array(self.tensors[product.weight]) for product in products]
         weight = np.concatenate(arrays, axis)
-        operands = [head.input[0], self.constant(weight)]
-        # -0.0 changes no number: -0.0 + 0.0 would be another one than -0.0.
+        operands = [head.input[0], self.constant(weight, "+".join(p.weight for p in products))]
+        # The sum with -0.0 is each number itself, while -0.0 + 0.0 is 0.0.
         bias = self.columns([(p.bias, p.columns) for p in products], -0.0, weight.dtype)
         scale = self.columns([(p.scale, p.columns) for p in products], 1, weight.dtype)
         if bias is not None and head.op_type == "Gemm":
@@ -205,15 +204,17 @@ class _Joins:
             )
         )
 
-    def constant(self, array: Array) -> str:
+    def constant(self, array: Array, wanted: str = "joined") -> str:
         """The name of a new initializer."""
-        name = self.fresh()
+        name = self.fresh(wanted)
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def fresh(self) -> str:
-        """A new name of a value."""
-        name = next(name for n in itertools.count() if (name := f"joined_{n}") not in self.names)
+    def fresh(self, wanted: str = "joined") -> str:
+        """A new name of a value, the wanted one where it is free."""
+        name = wanted
+        while name in self.names:
+            name = f"{wanted}_{len(self.names)}"
         self.names.add(name)
         return name
 

@@ -138,14 +138,12 @@ def _is_bias(node: Any, weights: set[fx.Node], columns: int, dtype: torch.dtype)
 
 
 def _scale_of(node: fx.Node, product: fx.Node) -> float | None:
-    """The number that a node multiplies a product by; None where the product's type does not have it."""
+    """The number that a node multiplies a product by, which is rounded to the product's type either way."""
     if node.target != aten.mul.Tensor or node.args[0] is not product:
         return None
     factor: Any = node.args[1]
-    dtype = product.meta["val"].dtype
-    if not isinstance(factor, (int, float)) or node.meta["val"].dtype != dtype:
-        return None
-    return float(factor) if torch.tensor(factor, dtype=dtype).item() == factor else None
+    is_same_type = node.meta["val"].dtype == product.meta["val"].dtype
+    return float(factor) if is_same_type and isinstance(factor, (int, float)) else None
 
 
 @dataclass
@@ -191,7 +189,7 @@ class _Rewriter:
         return node
 
     def biases(self, products: list[_Product]) -> list[fx.Node] | None:
-        """The bias of each product, -0.0 where there is none, since -0.0 + 0.0 is another number than -0.0."""
+        """The bias of each product; without one, -0.0: the sum with it is each number itself."""
         given = next((product.bias for product in products if product.bias is not None), None)
         if given is None:
             return None
