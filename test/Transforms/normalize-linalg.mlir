@@ -717,3 +717,35 @@ func.func @scaled_repeated_keys(%q: tensor<?x4x7x64xf16>, %k: tensor<?x?x4x64xf1
   } -> tensor<?x4x7x?xf32>
   return %y : tensor<?x4x7x?xf32>
 }
+
+// -----
+
+// Keys that an operator computes, repeated for each head of queries, then with
+// joined dimensions: the operator stores them once, and the product reads them
+// there.
+// CHECK-LABEL: func.func @repeated_joined_keys
+// CHECK: linalg.generic
+// CHECK: arith.negf
+// CHECK: -> tensor<?x2x16xf32>
+// CHECK-NOT: linalg.generic
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<?x2x4x16xf32>, tensor<?x2x16xf32>)
+func.func @repeated_joined_keys(%q: tensor<?x2x4x16xf32>, %k: tensor<?x2x2x8xf32>) -> tensor<2x4x?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %t = tensor.dim %q, %c0 : tensor<?x2x4x16xf32>
+  %l = tensor.dim %k, %c0 : tensor<?x2x2x8xf32>
+  %e = tensor.empty(%l) : tensor<?x2x2x8xf32>
+  %n = linalg.negf ins(%k : tensor<?x2x2x8xf32>) outs(%e : tensor<?x2x2x8xf32>) -> tensor<?x2x2x8xf32>
+  %e4 = tensor.empty(%l) : tensor<?x2x4x2x8xf32>
+  %b = linalg.broadcast ins(%n : tensor<?x2x2x8xf32>) outs(%e4 : tensor<?x2x4x2x8xf32>) dimensions = [2]
+  %j = tensor.collapse_shape %b [[0], [1], [2], [3, 4]] : tensor<?x2x4x2x8xf32> into tensor<?x2x4x16xf32>
+  %es = tensor.empty(%t, %l) : tensor<2x4x?x?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%es : tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(h, g, i, j, d) -> (i, h, g, d)>, affine_map<(h, g, i, j, d) -> (j, h, g, d)>, affine_map<(h, g, i, j, d) -> (h, g, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%q, %j : tensor<?x2x4x16xf32>, tensor<?x2x4x16xf32>) outs(%f : tensor<2x4x?x?xf32>) {
+  ^bb0(%u: f32, %v: f32, %w: f32):
+    %p = arith.mulf %u, %v : f32
+    %s = arith.addf %w, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x4x?x?xf32>
+  return %y : tensor<2x4x?x?xf32>
+}

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -250,6 +251,7 @@ struct UKernelExpandViewsPass
       return;
     RewritePatternSet set(&getContext());
     linalg::populateFoldReshapeOpsByExpansionPatterns(set, shouldExpand);
+    tensor::populateBubbleUpExpandShapePatterns(set);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(set);
     populateDropUnitDimsPatterns(set);
     populateSwappedPartsPatterns(set);

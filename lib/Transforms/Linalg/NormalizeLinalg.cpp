@@ -384,6 +384,21 @@ bool shouldMoveReshape(OpOperand *operand) {
          reshape.getSrc().getDefiningOp<linalg::LinalgOp>();
 }
 
+/// Returns true if elements of the value are repeated by a movement.
+bool repeatsElements(Value value) {
+  std::optional<ProjectedCopy> copy = matchProjectedCopy(value.getDefiningOp());
+  return copy && (copy->map.getNumResults() < copy->map.getNumDims() ||
+                  repeatsElements(copy->source));
+}
+
+/// Returns true if a reshape of repeated elements moves before the movement, so
+/// that a product reads them where they are stored once: the heads of keys that
+/// an operator turned, for example, for each head of queries.
+bool shouldMoveBeforeRepeat(OpOperand *operand) {
+  return isa<tensor::CollapseShapeOp>(operand->getOwner()) &&
+         operand->get().hasOneUse() && repeatsElements(operand->get());
+}
+
 /// Returns true if an elementwise operator gets the outermost dimensions of
 /// extent 1 that a contraction before it has (AddUnitLoops in
 /// Contractions.cpp), to be its epilogue.
@@ -438,6 +453,8 @@ struct UKernelNormalizeLinalgPass
           populatePointConvolutionPatterns(patterns);
           populateZeroPointPatterns(patterns);
           populateContractionOperandPatterns(patterns);
+          linalg::populateFoldReshapeOpsByCollapsingPatterns(
+              patterns, shouldMoveBeforeRepeat);
         })) ||
         // A step of its own: which loops a contraction has depends on what its
         // operands are.

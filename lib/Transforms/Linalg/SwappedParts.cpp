@@ -168,8 +168,106 @@ struct MergeSwappedParts : public OpRewritePattern<tensor::ConcatOp> {
     return success();
   }
 };
+
+/// Splits loops of an operator whose result is expanded, as upstream does for
+/// operators that read all dimensions by loops: here one is read reversed. Only
+/// loops are split that inputs are read by as they are, such as heads that
+/// become groups.
+struct SplitLoopsOfSwappedParts
+    : public OpRewritePattern<tensor::ExpandShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ExpandShapeOp expand,
+                                PatternRewriter &rewriter) const override {
+    auto op = expand.getSrc().getDefiningOp<linalg::GenericOp>();
+    if (!op || !op->hasOneUse() || !op.hasPureTensorSemantics() ||
+        op.getNumDpsInits() != 1 ||
+        op.getNumParallelLoops() != op.getNumLoops() ||
+        !op.getIndexingMapsArray().back().isIdentity() ||
+        llvm::all_of(op.getIndexingMapsArray(),
+                     [](AffineMap map) { return map.isProjectedPermutation(); }))
+      return failure();
+    SmallVector<ReassociationIndices> groups =
+        expand.getReassociationIndices();
+    ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
+    extents.assumeAssertionsBefore(expand);
+    for (auto [loop, group] : llvm::enumerate(groups))
+      if (group.size() > 1 &&
+          (!isReadAsItIs(op, loop) ||
+           !(extents.groupOf(expand.getResult(), group) ==
+             extents.dimOf(expand.getSrc(), loop))))
+        return failure();
+
+    Location loc = op.getLoc();
+    MLIRContext *context = op.getContext();
+    unsigned rank = expand.getResultType().getRank();
+    SmallVector<OpFoldResult> sizes = expand.getMixedOutputShape();
+    SmallVector<AffineExpr> loops;
+    for (const ReassociationIndices &group : groups)
+      loops.push_back(rewriter.getAffineDimExpr(group.front()));
+    SmallVector<Value> inputs;
+    SmallVector<AffineMap> maps;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(input);
+      SmallVector<AffineExpr> read;
+      SmallVector<ReassociationIndices> parts;
+      SmallVector<OpFoldResult> shape;
+      for (auto [dim, result] : llvm::enumerate(map.getResults())) {
+        auto loop = dyn_cast<AffineDimExpr>(result);
+        ReassociationIndices &part = parts.emplace_back();
+        if (loop && groups[loop.getPosition()].size() > 1) {
+          for (int64_t place : groups[loop.getPosition()]) {
+            part.push_back(read.size());
+            read.push_back(rewriter.getAffineDimExpr(place));
+            shape.push_back(sizes[place]);
+          }
+          continue;
+        }
+        part.push_back(read.size());
+        read.push_back(result.replaceDims(loops));
+        shape.push_back(
+            tensor::getMixedSize(rewriter, loc, input->get(), dim));
+      }
+      auto type = cast<RankedTensorType>(input->get().getType());
+      SmallVector<int64_t> extentsOfInput;
+      std::tie(extentsOfInput, std::ignore) = decomposeMixedValues(shape);
+      Value value = input->get();
+      if (static_cast<int64_t>(read.size()) != type.getRank())
+        value = tensor::ExpandShapeOp::create(
+            rewriter, loc, type.clone(extentsOfInput), value, parts, shape);
+      inputs.push_back(value);
+      maps.push_back(AffineMap::get(rank, 0, read, context));
+    }
+    maps.push_back(AffineMap::getMultiDimIdentityMap(rank, context));
+    Value empty = tensor::EmptyOp::create(
+        rewriter, loc, sizes, expand.getResultType().getElementType());
+    auto split = linalg::GenericOp::create(
+        rewriter, loc, empty.getType(), inputs, empty, maps,
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel));
+    rewriter.inlineRegionBefore(op.getRegion(), split.getRegion(),
+                                split.getRegion().begin());
+    for (auto index : split.getBody()->getOps<linalg::IndexOp>())
+      rewriter.modifyOpInPlace(
+          index, [&] { index.setDim(groups[index.getDim()].front()); });
+    rewriter.replaceOp(expand, split);
+    return success();
+  }
+
+private:
+  /// Returns true if the loop is only read by itself, and its number never.
+  static bool isReadAsItIs(linalg::GenericOp op, unsigned loop) {
+    for (AffineMap map : op.getIndexingMapsArray())
+      for (AffineExpr result : map.getResults())
+        if (!isa<AffineDimExpr>(result) && result.isFunctionOfDim(loop))
+          return false;
+    return llvm::none_of(
+        op.getBody()->getOps<linalg::IndexOp>(),
+        [&](linalg::IndexOp index) { return index.getDim() == loop; });
+  }
+};
 } // namespace
 
 void ftuner::populateSwappedPartsPatterns(RewritePatternSet &patterns) {
-  patterns.add<MergeSwappedParts>(patterns.getContext());
+  patterns.add<MergeSwappedParts, SplitLoopsOfSwappedParts>(
+      patterns.getContext());
 }
