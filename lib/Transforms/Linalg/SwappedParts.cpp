@@ -184,18 +184,17 @@ struct SplitLoopsOfSwappedParts
         op.getNumDpsInits() != 1 ||
         op.getNumParallelLoops() != op.getNumLoops() ||
         !op.getIndexingMapsArray().back().isIdentity() ||
-        llvm::all_of(op.getIndexingMapsArray(),
-                     [](AffineMap map) { return map.isProjectedPermutation(); }))
+        llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+          return map.isProjectedPermutation();
+        }))
       return failure();
-    SmallVector<ReassociationIndices> groups =
-        expand.getReassociationIndices();
+    SmallVector<ReassociationIndices> groups = expand.getReassociationIndices();
     ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
     extents.assumeAssertionsBefore(expand);
     for (auto [loop, group] : llvm::enumerate(groups))
-      if (group.size() > 1 &&
-          (!isReadAsItIs(op, loop) ||
-           !(extents.groupOf(expand.getResult(), group) ==
-             extents.dimOf(expand.getSrc(), loop))))
+      if (group.size() > 1 && (!isReadAsItIs(op, loop) ||
+                               !(extents.groupOf(expand.getResult(), group) ==
+                                 extents.dimOf(expand.getSrc(), loop))))
         return failure();
 
     Location loc = op.getLoc();
@@ -225,8 +224,7 @@ struct SplitLoopsOfSwappedParts
         }
         part.push_back(read.size());
         read.push_back(result.replaceDims(loops));
-        shape.push_back(
-            tensor::getMixedSize(rewriter, loc, input->get(), dim));
+        shape.push_back(tensor::getMixedSize(rewriter, loc, input->get(), dim));
       }
       auto type = cast<RankedTensorType>(input->get().getType());
       SmallVector<int64_t> extentsOfInput;

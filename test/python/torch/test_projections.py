@@ -127,9 +127,9 @@ def test_what_is_joined(rng: Any) -> None:
     model = Several(rng)
     size = model.left.shape[0]
     exported = ft.export(model, (torch.randn(5, size),), dynamic_shapes=({0: QUERIES},))
-    alone = {"tied", "odd", "gate", "up", "result"}
+    separate = {"tied", "odd", "gate", "up", "result"}
     names = set(exported.parameters)
-    assert alone <= names and names.isdisjoint({"a", "b", "bias", "left", "right"})
+    assert separate <= names and names.isdisjoint({"a", "b", "bias", "left", "right"})
     assert exported.text.count("linalg.matmul") == 7
     run = exported.compile(**COMPILER)
     x = torch.randn(3, size)
