@@ -175,13 +175,14 @@ def test_groups_of_layers() -> None:
     steps = [
         step(Kind.PRODUCT, "e", "k", 8),
         step(Kind.PRODUCT, "x", "q", 12),
-        step(Kind.PRODUCT, "e", "v", 16),
         step(Kind.PRODUCT, "qk", "s"),
         step(Kind.OTHER, "s", "p"),
+        step(Kind.PRODUCT, "e", "v", 16),
         step(Kind.PRODUCT, "pv", "y"),
+        step(Kind.PRODUCT, "y", "o", 28),
         step(Kind.PRODUCT, "e", "l", 20),
         step(Kind.PRODUCT, "e", "w", 24),
-        step(Kind.PRODUCT, "ylw", "z"),
+        step(Kind.PRODUCT, "olw", "z"),
         step(Kind.PLACE, "z", ""),
     ]
     assert [[own.columns for own in group] for group in groups(steps)] == [[8, 16], [20, 24]]

@@ -14,8 +14,8 @@ A product stays alone
   writes the part, which would be a launch of its own after a joined product. A join of gate and up would
   save no launch, and write and read their results once more;
 * where a part of the joined rows would not begin at a multiple of 16 bytes;
-* where an earlier product of the group was used by another product already, such as keys of the
-  next layer's cross attention, since all results would be in memory from the first use on.
+* where a later layer, another product with a weight, reads what an earlier product of the group gave,
+  such as keys of the next layer's cross attention: all results would be in memory from the first one on.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def groups(steps: Sequence[Step[Own]]) -> list[list[Own]]:
             if group.dependents.isdisjoint(step.reads):
                 continue
             group.dependents.update(step.results)
-            if step.kind == Kind.PRODUCT:
+            if step.projection is not None:
                 del current[key]
         own = step.projection
         if own is None or own.columns * own.element_bytes % _ALIGNMENT:
