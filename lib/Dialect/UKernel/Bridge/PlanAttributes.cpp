@@ -163,7 +163,8 @@ KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
     family.tiles.emplace_back(tile.asArrayRef().begin(),
                               tile.asArrayRef().end());
   family.combineAxis = attribute.getAxis();
-  if (!attribute.getReduce().empty())
+  // Families of fewer axes than a product has reduce what they say.
+  if (!attribute.getReduce().empty() || attribute.getRank() <= matmulAxes.k)
     family.reduceAxes = 0;
   for (int64_t axis : attribute.getReduce())
     family.reduceAxes |= 1u << axis;
