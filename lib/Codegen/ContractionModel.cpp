@@ -177,8 +177,7 @@ llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
     return path.invalid("expected a split-K factor of up to " +
                         llvm::Twine(kMaxReduceSplit) + ", but got " +
                         llvm::Twine(family.reduceSplit));
-  if (family.reduceSplit > 1 &&
-      workload.find(OperandRole::Output)->hasPaddedRows)
+  if (family.reduceSplit > 1 && workload.find(OperandRole::Output)->isPitched)
     return path.invalid("expected no split-K factor for an output with padded "
                         "rows, but got " +
                         llvm::Twine(family.reduceSplit));

@@ -28,7 +28,7 @@ bool ftuner::hasVectorEpilogue(const Workload &workload) {
   return !range.isFixed() ||
          llvm::none_of(workload.operands, [&](const Operand &operand) {
            return !isInput(operand.role) && !isMovedByElements(operand) &&
-                  !operand.hasPaddedRows && operand.contiguousAxis() == axis &&
+                  !operand.isPitched && operand.contiguousAxis() == axis &&
                   range.min * operand.elementBytes % wordBytes != 0;
          });
 }
@@ -76,7 +76,7 @@ leastAlignment(const Workload &workload,
     return pointAlignment(*points);
   int64_t alignment = widestAccessBytes;
   for (const Operand &operand : workload.operands) {
-    if (!isVectorAccess(workload, operand) || operand.hasPaddedRows)
+    if (!isVectorAccess(workload, operand) || operand.isPitched)
       continue;
     // A vector must not reach from one run into the next.
     std::optional<int64_t> run = workload.contiguousRun(operand);

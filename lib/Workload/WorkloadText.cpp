@@ -113,7 +113,7 @@ private:
         llvm::seq<unsigned>(0, operand.rank()), os,
         [&](unsigned dim) { add(operand.position(dim)); }, ",");
     os << ")" << (operand.isPacked ? "packed" : "")
-       << (operand.hasPaddedRows ? "padded" : "");
+       << (operand.isPitched ? "padded" : "");
     if (operand.outside)
       os << "outside " << nameOf(*operand.outside);
     for (const Operand::Indirection &entry : operand.indirections)

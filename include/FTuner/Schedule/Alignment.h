@@ -14,7 +14,7 @@
 // keep factors from being copied in vectors. Booleans that it reads and writes
 // go by single elements at all sizes.
 //
-// Padded rows (`Operand::hasPaddedRows`) are aligned at all lengths. A vector
+// Padded rows (`Operand::isPitched`) are aligned at all lengths. A vector
 // that reaches beyond the end of such a row stays within its padding.
 //
 //===----------------------------------------------------------------------===//

@@ -83,7 +83,7 @@ struct Operand {
   /// whatever their length is. The bytes behind a row, up to the next such
   /// multiple, belong to the operand: kernels may read and write them, and
   /// nobody reads what they hold as an element.
-  bool hasPaddedRows = false;
+  bool isPitched = false;
   /// Value of a read beyond the operand, such as the zeros around an image;
   /// none if every position lies inside.
   std::optional<Identity> outside = std::nullopt;

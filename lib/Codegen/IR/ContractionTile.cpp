@@ -159,14 +159,14 @@ bool ContractionTile::hasVectorEpilogue() const {
 }
 
 bool ContractionTile::hasPaddedSteps(unsigned factor) const {
-  return described->operands[factorNumber(factor)].hasPaddedRows &&
+  return described->operands[factorNumber(factor)].isPitched &&
          isReduceContiguous(factor);
 }
 
 Value ContractionTile::storedColumns(ImplicitLocOpBuilder &b,
                                      int64_t elements) const {
   Value columns = extents[axes.n];
-  if (elements <= 1 || !described->find(OperandRole::Output)->hasPaddedRows)
+  if (elements <= 1 || !described->find(OperandRole::Output)->isPitched)
     return columns;
   IndexMath math(b);
   return math.mul(math.div(math.add(columns, elements - 1), elements),

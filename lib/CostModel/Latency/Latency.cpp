@@ -83,9 +83,9 @@ public:
         rows && rows->laneAxis() == rows->row()) {
       alongAxis = rows->row();
       alongBytes = rows->widestBytes();
-      hasPaddedRows =
+      isPitched =
           llvm::all_of(rows->operandsAlong(), [&](const Operand *operand) {
-            return operand->hasPaddedRows || operand->elementBytes < alongBytes;
+            return operand->isPitched || operand->elementBytes < alongBytes;
           });
     }
   }
@@ -176,7 +176,7 @@ private:
   std::optional<unsigned> alongAxis;
   int64_t alongBytes = 0;
   /// Whether the widest of their operands have padded rows.
-  bool hasPaddedRows = false;
+  bool isPitched = false;
   llvm::DenseMap<FamilyKey, LatencyKernel, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -354,10 +354,10 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
           bytes / static_cast<double>(operand.elementBytes) *
           static_cast<double>(bytesOf(workload.accumulatorType()));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
-        facts.isOutputAligned = rowPitch(shape[*axis] * operand.elementBytes,
-                                         operand.hasPaddedRows) %
-                                    sectorBytes ==
-                                0;
+        facts.isOutputAligned =
+            rowPitch(shape[*axis] * operand.elementBytes, operand.isPitched) %
+                sectorBytes ==
+            0;
       break;
     }
   }
@@ -453,7 +453,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.isOutputAligned = facts.isOutputAligned;
   if (alongAxis)
     grid.rowBytes = static_cast<double>(
-        rowPitch(shape[*alongAxis] * alongBytes, hasPaddedRows));
+        rowPitch(shape[*alongAxis] * alongBytes, isPitched));
   grid.isSwizzled = prices.isSwizzled;
   grid.reduceLength = static_cast<double>(reduceLength);
   if (elementBytes)

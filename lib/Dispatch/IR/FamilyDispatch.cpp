@@ -25,7 +25,7 @@ llvm::MapVector<unsigned, int64_t>
 ftuner::elementsAlongAxes(ArrayRef<VectorOperand> operands, int64_t alignment) {
   llvm::MapVector<unsigned, int64_t> result;
   for (const VectorOperand &operand : operands) {
-    if (operand.hasPaddedRows)
+    if (operand.isPitched)
       continue;
     int64_t &elements = result[operand.contiguousAxis];
     elements = std::max(elements, operand.elementsOf(alignment));
@@ -40,8 +40,8 @@ ftuner::vectorOperands(ukernel::OperatorOpInterface op) {
   for (auto [operand, described] :
        llvm::zip_equal(op->getOpOperands(), workload.operands))
     if (isVectorAccess(workload, described))
-      result.push_back({operand.get(), *described.contiguousAxis(),
-                        described.hasPaddedRows});
+      result.push_back(
+          {operand.get(), *described.contiguousAxis(), described.isPitched});
   return result;
 }
 

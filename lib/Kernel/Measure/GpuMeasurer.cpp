@@ -53,7 +53,7 @@ static Layout layoutOf(MemRefType type, const Operand &operand,
     int64_t stride = typeStrides[dim];
     layout.strides[dim] = ShapedType::isDynamic(stride) ? next : stride;
     next = layout.strides[dim] * std::max<int64_t>(size, 1);
-    if (operand.hasPaddedRows && dim == type.getRank() - 1) {
+    if (operand.isPitched && dim == type.getRank() - 1) {
       next = rowPitch(size * operand.elementBytes, /*isPadded=*/true) /
              operand.elementBytes;
       size = next;

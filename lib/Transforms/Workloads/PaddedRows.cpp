@@ -81,7 +81,7 @@ static bool mayPad(OperatorOpInterface op, unsigned number) {
       !operand.indirections.empty() || !mayComputePadding(op))
     return false;
   // Lets `hasVectorEpilogue` answer for padded rows.
-  workload.operands[number].hasPaddedRows = true;
+  workload.operands[number].isPitched = true;
   if (workload.isContraction())
     return mayPadContraction(workload, number);
   std::optional<RowReductionView> rows = workload.asRowReduction();

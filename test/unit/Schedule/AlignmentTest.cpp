@@ -150,7 +150,7 @@ TEST(Alignment, AgreesWithEverySizeOfARange) {
 TEST(Alignment, PaddedRowsAreAlignedAtAllLengths) {
   Workload workload = alongN({1, 512}, ElementType::F16);
   for (Operand &operand : workload.operands)
-    operand.hasPaddedRows = operand.contiguousAxis() == 1;
+    operand.isPitched = operand.contiguousAxis() == 1;
   EXPECT_EQ(guaranteedAlignment(workload), 16);
   EXPECT_EQ(alignmentOf(workload, {53, 511, 64}), 16);
   // Those of other operands still count.

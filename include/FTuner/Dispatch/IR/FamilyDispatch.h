@@ -22,7 +22,7 @@ namespace ftuner {
 struct VectorOperand {
   mlir::Value value;
   unsigned contiguousAxis;
-  bool hasPaddedRows;
+  bool isPitched;
 
   int64_t elementBytes() const;
   /// Elements in `alignment` bytes, at least 1.

@@ -52,8 +52,7 @@ bool RowsEmitter::endsWithinAccess() {
   return (ShapedType::isDynamic(length) || length % layout.vector != 0) &&
          llvm::any_of(workload.operands, [&](const Operand &operand) {
            return rows.isAlongLanes(operand) &&
-                  (operand.hasPaddedRows ||
-                   !isVectorAccess(workload, operand));
+                  (operand.isPitched || !isVectorAccess(workload, operand));
          });
 }
 

@@ -143,7 +143,7 @@ void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
                 : toOperand(op.getOperandRole(number), operand.get().getType(),
                             op.getMatchingIndexingMap(&operand)));
     workload.operands.back().outside = op.getOutside(number);
-    workload.operands.back().hasPaddedRows = llvm::is_contained(padded, number);
+    workload.operands.back().isPitched = llvm::is_contained(padded, number);
   }
 }
 

@@ -172,13 +172,13 @@ static LogicalResult verifyPaddedRows(Operation *op, Attribute attribute) {
   if (!isa<OperatorOpInterface>(op))
     return emitError() << "on an operator such as 'ukernel.workload'";
   auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute);
-  auto hasRows = [&](int64_t number) {
+  auto hasDimensions = [&](int64_t number) {
     if (number < 0 || number >= op->getNumOperands())
       return false;
     auto type = dyn_cast<ShapedType>(op->getOperand(number).getType());
     return type && type.getRank() > 0;
   };
-  if (!numbers || !llvm::all_of(numbers.asArrayRef(), hasRows))
+  if (!numbers || !llvm::all_of(numbers.asArrayRef(), hasDimensions))
     return emitError() << "an array<i64> of numbers of operands with "
                           "dimensions, but got "
                        << attribute;
