@@ -175,7 +175,7 @@ private:
   /// The axis of rows that lie along memory, and the bytes of their elements.
   std::optional<unsigned> alongAxis;
   int64_t alongBytes = 0;
-  /// Whether the widest of their operands have padded rows.
+  /// True where the widest of their operands have padded rows.
   bool isPitched = false;
   llvm::DenseMap<FamilyKey, LatencyKernel, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
