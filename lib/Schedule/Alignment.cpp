@@ -41,8 +41,10 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
     return false;
   if (!workload.find(OperandRole::Lhs))
     if (std::optional<RowReductionView> rows = workload.asRowReduction())
-      return operand.elementType != ElementType::I1 &&
-             rows->isAlongLanes(operand);
+      // Lanes read the booleans of a row one at a time, up to its end.
+      return rows->isAlongLanes(operand) &&
+             !(operand.elementType == ElementType::I1 &&
+               rows->laneAxis() == rows->row());
   if (isInput(operand.role))
     return true;
   const Operand *output = workload.find(OperandRole::Output);
