@@ -117,11 +117,10 @@ struct Grid {
         return number;
     return std::nullopt;
   }
-  /// The axis that split-K divides: the first reduce axis; without one the
-  /// number of axes.
+  /// The axis that split-K divides: the first reduce axis.
   unsigned reduceAxis() const {
     unsigned axis = 0;
-    while (axis < tile.size() && !isReduceAxis(axis))
+    while (!isReduceAxis(axis))
       ++axis;
     return axis;
   }

@@ -6,7 +6,6 @@
 #include "FTuner/Workload/Contraction.h"
 #include "Linalg/LinalgPatterns.h"
 #include "OperatorSizes.h"
-#include "PointwiseFormation.h"
 #include "RowFormation.h"
 #include "WorkloadFormation.h"
 
@@ -248,8 +247,7 @@ private:
     }
     constants = findLeftConstants(function);
     function->walk([&](linalg::LinalgOp op) {
-      if (!op.hasPureTensorSemantics() ||
-          (leavePointwise && isPointwiseWorkload(op, rowSupport)))
+      if (!op.hasPureTensorSemantics())
         return;
       ++numFallbacks;
       InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");

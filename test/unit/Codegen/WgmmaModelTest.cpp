@@ -47,8 +47,7 @@ protected:
 
 TEST_F(WgmmaModelTest, TakesProductsOfHopperAlone) {
   EXPECT_TRUE(model.needsExactArchitecture());
-  EXPECT_EQ(namesOf(codegenGates(), ","),
-            "wgmma.fit_boxes,wgmma.bulk_stores,chains");
+  EXPECT_EQ(namesOf(codegenGates(), ","), "wgmma.fit_boxes,wgmma.bulk_stores");
   Workload half = halfProduct();
   Workload bf16 = productOf(ElementType::BF16, ElementType::F32);
   Workload tf32 = productOf(ElementType::TF32, ElementType::F32);

@@ -163,8 +163,7 @@ KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
     family.tiles.emplace_back(tile.asArrayRef().begin(),
                               tile.asArrayRef().end());
   family.combineAxis = attribute.getAxis();
-  // Families of fewer axes than a product has reduce what they say.
-  if (!attribute.getReduce().empty() || attribute.getRank() <= matmulAxes.k)
+  if (!attribute.getReduce().empty())
     family.reduceAxes = 0;
   for (int64_t axis : attribute.getReduce())
     family.reduceAxes |= 1u << axis;

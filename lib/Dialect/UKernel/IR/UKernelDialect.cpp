@@ -17,7 +17,7 @@ void UKernelDialect::initialize() {
 #define GET_OP_LIST
 #include "FTuner/Dialect/UKernel/IR/UKernelOps.cpp.inc"
       >();
-  declarePromisedInterfaces<bufferization::BufferizableOpInterface, PointwiseOp,
+  declarePromisedInterfaces<bufferization::BufferizableOpInterface,
                             RowReductionOp, WorkloadOp>();
 }
 

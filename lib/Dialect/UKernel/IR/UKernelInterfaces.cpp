@@ -3,7 +3,6 @@
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -113,19 +112,6 @@ void ftuner::ukernel::setPaddedRows(OperatorOpInterface op,
     op->setAttr(name, DenseI64ArrayAttr::get(op.getContext(), numbers));
 }
 
-/// Groups dimensions so that `count` of them from `first` on are one group.
-static SmallVector<ReassociationIndices> oneGroup(size_t rank, size_t first,
-                                                  size_t count) {
-  SmallVector<ReassociationIndices> groups;
-  for (size_t dim = 0; dim < rank; ++dim) {
-    if (dim > first && dim < first + count)
-      groups.back().push_back(dim);
-    else
-      groups.emplace_back(1, dim);
-  }
-  return groups;
-}
-
 SmallVector<ReassociationIndices>
 ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
   AffineMap map = op.getMapOfOperand(number);
@@ -133,13 +119,6 @@ ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
   SmallVector<FusedLoop> loops = op.getFusedLoops();
   ArrayRef<AffineExpr> positions = map.getResults();
   SmallVector<ReassociationIndices> groups;
-  // Loops whose elements do not lie in one piece stay apart.
-  auto buffer = dyn_cast<MemRefType>(op->getOperand(number).getType());
-  auto isInOnePiece = [&](size_t first, size_t count) {
-    return !buffer || !op.takesAnyStrides() ||
-           memref::CollapseShapeOp::isGuaranteedCollapsible(
-               buffer, oneGroup(positions.size(), first, count));
-  };
   for (size_t dim = 0; dim < positions.size();) {
     ReassociationIndices &group = groups.emplace_back(1, dim);
     auto first = dyn_cast<AffineDimExpr>(positions[dim++]);
@@ -151,8 +130,7 @@ ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
       auto [position, loop] = pair;
       return position == getAffineDimExpr(loop, op->getContext());
     };
-    if (run.size() == all.size() && llvm::all_of(llvm::zip(run, all), isLoop) &&
-        isInOnePiece(dim - 1, all.size()))
+    if (run.size() == all.size() && llvm::all_of(llvm::zip(run, all), isLoop))
       for (size_t more = 1; more < all.size(); ++more)
         group.push_back(dim++);
   }
