@@ -206,6 +206,34 @@ func.func @rotated_groups(%x: tensor<?x8x16xf32>, %k: tensor<?x2x16xf32>) -> ten
 
 // -----
 
+// With a single head of keys the groups have a loop of extent 1, which is not
+// split off: it would be dropped again, for ever.
+// CHECK-LABEL: @rotated_single_group
+// CHECK: linalg.generic
+// CHECK: -> tensor<?x4x2x8xf32>
+// CHECK: return
+func.func @rotated_single_group(%x: tensor<?x4x16xf32>, %k: tensor<?x1x16xf32>) -> tensor<1x4x?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %t = tensor.dim %x, %c0 : tensor<?x4x16xf32>
+  %l = tensor.dim %k, %c0 : tensor<?x1x16xf32>
+  %a = tensor.extract_slice %x[0, 0, 0] [%t, 4, 8] [1, 1, 1] : tensor<?x4x16xf32> to tensor<?x4x8xf32>
+  %b = tensor.extract_slice %x[0, 0, 8] [%t, 4, 8] [1, 1, 1] : tensor<?x4x16xf32> to tensor<?x4x8xf32>
+  %r = tensor.concat dim(2) %b, %a : (tensor<?x4x8xf32>, tensor<?x4x8xf32>) -> tensor<?x4x16xf32>
+  %g = tensor.expand_shape %r [[0], [1, 2], [3]] output_shape [%t, 1, 4, 16] : tensor<?x4x16xf32> into tensor<?x1x4x16xf32>
+  %e = tensor.empty(%t, %l) : tensor<1x4x?x?xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x4x?x?xf32>) -> tensor<1x4x?x?xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(h, g, i, j, d) -> (i, h, g, d)>, affine_map<(h, g, i, j, d) -> (j, h, d)>, affine_map<(h, g, i, j, d) -> (h, g, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%g, %k : tensor<?x1x4x16xf32>, tensor<?x1x16xf32>) outs(%f : tensor<1x4x?x?xf32>) {
+  ^bb0(%u: f32, %v: f32, %w: f32):
+    %p = arith.mulf %u, %v : f32
+    %s = arith.addf %w, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<1x4x?x?xf32>
+  return %y : tensor<1x4x?x?xf32>
+}
+
+// -----
+
 // Parts in their own order, or of two tensors, stay.
 // CHECK-LABEL: @other_parts
 // CHECK: tensor.concat dim(1)

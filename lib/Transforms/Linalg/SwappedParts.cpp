@@ -172,7 +172,7 @@ struct MergeSwappedParts : public OpRewritePattern<tensor::ConcatOp> {
 /// Splits loops of an operator whose result is expanded, as upstream does for
 /// operators that read all dimensions by loops: here one is read reversed. Only
 /// loops are split that inputs are read by as they are, such as heads that
-/// become groups.
+/// become groups, and not into loops of extent 1, which other patterns drop.
 struct SplitLoopsOfSwappedParts
     : public OpRewritePattern<tensor::ExpandShapeOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -192,9 +192,10 @@ struct SplitLoopsOfSwappedParts
     ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
     extents.assumeAssertionsBefore(expand);
     for (auto [loop, group] : llvm::enumerate(groups))
-      if (group.size() > 1 && (!isReadAsItIs(op, loop) ||
-                               !(extents.groupOf(expand.getResult(), group) ==
-                                 extents.dimOf(expand.getSrc(), loop))))
+      if (group.size() > 1 &&
+          (hasUnit(expand, group) || !isReadAsItIs(op, loop) ||
+           !(extents.groupOf(expand.getResult(), group) ==
+             extents.dimOf(expand.getSrc(), loop))))
         return failure();
 
     Location loc = op.getLoc();
@@ -252,6 +253,12 @@ struct SplitLoopsOfSwappedParts
   }
 
 private:
+  static bool hasUnit(tensor::ExpandShapeOp expand, ArrayRef<int64_t> group) {
+    return llvm::any_of(group, [&](int64_t dim) {
+      return expand.getResultType().getDimSize(dim) == 1;
+    });
+  }
+
   /// Returns true if the loop is only read by itself, and its number never.
   static bool isReadAsItIs(linalg::GenericOp op, unsigned loop) {
     for (AffineMap map : op.getIndexingMapsArray())
