@@ -67,11 +67,7 @@ def predict(case, device, is_joined):
     exported = ftuner.torch.export(
         model, (x,), dynamic_shapes=({0: Dim("M", max=max(ROWS))},), projections="separate"
     )
-    data = ftuner.describe.explanation.explain_data(
-        exported.text, [{"M": rows} for rows in ROWS], device=device
-    )
-    shares = data["functions"][0]["work"]["shares"]
-    return [share["ukernel_us"] + share["fallback_us"] for share in shares]
+    return workloads.predicted_us(exported.text, [{"M": rows} for rows in ROWS], device)
 
 
 def main():
@@ -93,10 +89,7 @@ def main():
                 rows.append([case[0], device, *cells])
     except ftuner.Error as error:
         sys.exit(f"error: {error}")
-    table = tables.made(rows, HOW)
-    print(table)
-    if options.write:
-        options.write.write_text(table, encoding="utf-8")
+    tables.publish(rows, HOW, options.write)
 
 
 if __name__ == "__main__":

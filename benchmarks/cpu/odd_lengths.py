@@ -59,16 +59,6 @@ def export(form, dtype):
     return ftuner.torch.export(Attention(), tuple(given), dynamic_shapes=tuple(shapes))
 
 
-def predict(text, device, batch, lengths):
-    """Predicted microseconds of all launches for each length."""
-    import ftuner
-
-    sizes = [{"B": batch, "L": length} for length in lengths]
-    data = ftuner.describe.explanation.explain_data(text, sizes, device=device)
-    shares = data["functions"][0]["work"]["shares"]
-    return [share["ukernel_us"] + share["fallback_us"] for share in shares]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--devices", nargs="+", default=["a100", "h100"])
@@ -89,7 +79,8 @@ def main():
                 text = export(form, getattr(torch, dtype)).text
                 for device in options.devices:
                     both = [size for length in lengths for size in (length, length + -length % 8)]
-                    times = predict(text, device, batch, both)
+                    sizes = [{"B": batch, "L": length} for length in both]
+                    times = workloads.predicted_us(text, sizes, device)
                     cells = [
                         f"{length}: {odd:,.1f} ({odd / even:.2f})"
                         for length, odd, even in zip(lengths, times[::2], times[1::2])
@@ -97,10 +88,7 @@ def main():
                     rows.append([f"{form}, B = {batch}", dtype, device, ", ".join(cells)])
     except ftuner.Error as error:
         sys.exit(f"error: {error}")
-    table = tables.made(rows, HOW)
-    print(table)
-    if options.write:
-        options.write.write_text(table, encoding="utf-8")
+    tables.publish(rows, HOW, options.write)
 
 
 if __name__ == "__main__":

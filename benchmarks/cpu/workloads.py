@@ -78,3 +78,12 @@ def write_batch_matmul(path, rows="5 to 138 step 19", n="T", k=64):
     with open(path, "w", encoding="utf-8") as file:
         file.write(papers.module([product], lengths=rows))
     return path
+
+
+def predicted_us(text, sizes, device):
+    """Predicted microseconds of all launches of the first function for each of the sizes, from one plan."""
+    import ftuner
+
+    data = ftuner.describe.explanation.explain_data(text, sizes, device=device)
+    shares = data["functions"][0]["work"]["shares"]
+    return [share["ukernel_us"] + share["fallback_us"] for share in shares]

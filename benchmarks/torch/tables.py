@@ -7,6 +7,14 @@ import pathlib
 import subprocess
 
 
+def publish(rows: list[list[str]], how: str, file: pathlib.Path | None) -> None:
+    """Prints a table that `made` makes, and writes it to a file if one is given."""
+    table = made(rows, how)
+    print(table)
+    if file:
+        file.write_text(table, encoding="utf-8")
+
+
 def made(rows: list[list[str]], how: str) -> str:
     """A table whose first row is its header, behind "Made on … from …" with the commit and `how`."""
     folder = pathlib.Path(__file__).parent

@@ -46,8 +46,8 @@ def compile(  # noqa: A001
             with a warning if it cannot.
         ranges: the sizes that dynamic dimensions of a model of ONNX take, by their names:
             `{"T": (1, 128)}`, or `(1, None)` without an end.
-        projections: "joined" makes one product of those of a model of ONNX that share an input, such as
-            queries, keys and values, where that saves a launch; "separate" keeps each.
+        projections: "joined" computes products of a model of ONNX that share an input, such as queries,
+            keys and values, as one product where that saves a launch; "separate" keeps each.
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
             A file counts with its content, and a compilation that writes one is not cached.
 

@@ -48,8 +48,8 @@ llvm::Error checkPrologues(const CodegenModel &path, const Workload &workload);
 inline constexpr int64_t kMaxReduceSplit = 32;
 
 /// Returns an error if the family's parts lie along other axes, if it has more
-/// slices than that, or slices of an output with padded rows: sums of slices
-/// have none.
+/// slices than that, or if it has slices and the output has padded rows: the
+/// buffer of slices has no padding.
 llvm::Error checkContractionFamily(const CodegenModel &path,
                                    const Workload &workload,
                                    const KernelFamily &family,

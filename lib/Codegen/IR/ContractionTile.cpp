@@ -5,6 +5,7 @@
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/Arithmetic.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -169,8 +170,7 @@ Value ContractionTile::storedColumns(ImplicitLocOpBuilder &b,
   if (elements <= 1 || !described->find(OperandRole::Output)->isPitched)
     return columns;
   IndexMath math(b);
-  return math.mul(math.div(math.add(columns, elements - 1), elements),
-                  elements);
+  return math.mul(ceilDiv(math, columns, elements), elements);
 }
 
 Value ContractionTile::scalarStart(ImplicitLocOpBuilder &b,

@@ -129,6 +129,7 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                        bool isAsynchronous) {
   this->reduceExtent = reduceExtent;
   this->reduceExact = reduceExact;
+  endsWithinVectors &= !reduceExact;
   int64_t vectors = tile.vectors(vectorWidth);
   spaceExact = spaceExact && !tile.isPadded;
   bool isClamped = !spaceExact && !isAsynchronous;
@@ -223,9 +224,8 @@ Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
   // One number for all slots, which may wrap for none: with flags on the
   // difference each slot's own bound would be computed before the loop.
   if (std::optional<int64_t> rows = rowsOfSlot(tile, threads, vectorWidth)) {
-    Value left = arith::SubIOp::create(
-        b, reduceExtent, math.add(reduceOffset, slots.front().reduce));
-    return math.less(math.constant((&slot - slots.begin()) * *rows), left);
+    return math.less(math.constant((&slot - slots.begin()) * *rows),
+                     elementsLeft(slots.front(), reduceOffset));
   }
   return math.less(math.add(reduceOffset, slot.reduce), reduceExtent);
 }
@@ -233,6 +233,14 @@ Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
 Value TileCopy::elementsLeft(const Slot &slot, Value reduceOffset) {
   return arith::SubIOp::create(b, reduceExtent,
                                math.add(reduceOffset, slot.reduce));
+}
+
+Value TileCopy::bytesLeft(const Slot &slot, Value reduceOffset) {
+  Value left = b.createOrFold<arith::IndexCastOp>(
+      b.getI32Type(), elementsLeft(slot, reduceOffset));
+  left = arith::MaxSIOp::create(b, left, createI32(b, 0));
+  left = arith::MinSIOp::create(b, left, createI32(b, vectorWidth));
+  return arith::MulIOp::create(b, left, createI32(b, elementBytes));
 }
 
 Value TileCopy::bytesOfStage(Value stage) {
@@ -275,31 +283,21 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,
     const Slot &slot = slots[number];
     ifActive(slot, [&] {
       // Of no bytes nothing is read, wherever the pointer points.
-      Value sourceBytes = createI32(b, bytes), isRead;
-      bool isPart = false;
-      if (reduceExact) {
+      Value sourceBytes, isRead;
+      if (reduceExact)
         isRead = isInside;
-      } else if (endsWithinVectors) {
-        isPart = true;
-        Value left = b.createOrFold<arith::IndexCastOp>(
-            b.getI32Type(), elementsLeft(slot, reduceOffset));
-        left = arith::MaxSIOp::create(b, left, createI32(b, 0));
-        left = arith::MinSIOp::create(
-            b, left, createI32(b, static_cast<int64_t>(vectorWidth)));
-        sourceBytes =
-            arith::MulIOp::create(b, left, createI32(b, elementBytes));
-      } else {
+      else if (endsWithinVectors)
+        sourceBytes = bytesLeft(slot, reduceOffset);
+      else
         isRead = inReduceRange(slot, reduceOffset);
-      }
       for (Value condition : {slot.isInside, places[number].isInside})
         if (condition)
           isRead =
               isRead ? arith::AndIOp::create(b, isRead, condition) : condition;
       if (isRead)
-        sourceBytes =
-            arith::SelectOp::create(b, isRead, sourceBytes, createI32(b, 0));
-      else if (!isPart)
-        sourceBytes = Value();
+        sourceBytes = arith::SelectOp::create(
+            b, isRead, sourceBytes ? sourceBytes : createI32(b, bytes),
+            createI32(b, 0));
       NVVM::CpAsyncOp::create(b, targets[number], places[number].pointer, bytes,
                               cache, sourceBytes);
     });
@@ -385,10 +383,9 @@ Value TileCopy::untilEnd(const Slot &slot, Value vector, Value reduceOffset) {
 
 Value TileCopy::convert(const Slot &slot, ValueRange loaded,
                         Value reduceOffset) {
-  bool isCut = endsWithinVectors && !reduceExact;
   if (!conversion)
-    return isCut ? untilEnd(slot, loaded.front(), reduceOffset)
-                 : loaded.front();
+    return endsWithinVectors ? untilEnd(slot, loaded.front(), reduceOffset)
+                             : loaded.front();
   Values inputs;
   ValueRange ofStep = loaded.drop_front(), invariant = slot.inputs;
   for (const CopyConversion::Input &input : conversion->inputs) {
@@ -397,7 +394,7 @@ Value TileCopy::convert(const Slot &slot, ValueRange loaded,
     values = values.drop_front();
   }
   Value result = conversion->compute(loaded.front(), inputs);
-  if (isCut)
+  if (endsWithinVectors)
     return untilEnd(slot, result, reduceOffset);
   if (conversion->keepsZeros || reduceExact)
     return result;

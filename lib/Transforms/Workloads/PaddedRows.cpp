@@ -1,11 +1,12 @@
 //===- PaddedRows.cpp - Aligned rows of intermediate tensors --------------===//
 //
-// Kernels move rows in vectors where rows are whole vectors. A tensor between
-// two operators is the program's own, so its rows may begin at multiples of 32
-// bytes whatever their length is: scores of attention over 2047 keys have rows
-// of 2048 elements in memory, and cost what those of 2048 keys cost. On
-// tensors, `ukernel-pad-rows` marks the operands of both operators; on buffers,
-// `ukernel-allocate-padded-rows` lays out the memory.
+// Kernels move rows in vectors where rows are whole vectors. No caller sees a
+// tensor between two operators, so its rows can begin at multiples of 32 bytes
+// whatever their length is. Scores of attention over 2047 keys, for example,
+// have rows of 2048 elements in memory, and take the same kernels as those over
+// 2048 keys. The pass `ukernel-pad-rows` marks the operands of both operators
+// while they are tensors. The pass `ukernel-allocate-padded-rows` lays out the
+// memory of buffers.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
@@ -38,8 +39,8 @@ using ukernel::OperatorOpInterface;
 // Operands that may have padded rows
 //===----------------------------------------------------------------------===//
 
-/// Returns whether regions may compute elements that do not exist: those of the
-/// padding.
+/// Returns true if the regions can compute any elements without harm, such as
+/// those in the padding.
 static bool mayComputePadding(OperatorOpInterface op) {
   return !op->walk([](Operation *inner) {
               bool isHarmless = inner->hasTrait<OpTrait::IsTerminator>() ||
@@ -72,10 +73,9 @@ static bool mayPadContraction(const Workload &workload, unsigned number) {
   llvm_unreachable("all roles are handled");
 }
 
-/// Returns whether kernels can read or write an operand with padded rows in
-/// vectors.
-static bool mayPad(OperatorOpInterface op, unsigned number) {
-  Workload workload = toWorkload(op);
+/// Returns whether kernels of an operator, which is described by the workload,
+/// can read or write an operand with padded rows in vectors.
+static bool mayPad(OperatorOpInterface op, Workload workload, unsigned number) {
   const Operand &operand = workload.operands[number];
   if (operand.hasWindows() || operand.isPacked ||
       !operand.indirections.empty() || !mayComputePadding(op))
@@ -89,15 +89,15 @@ static bool mayPad(OperatorOpInterface op, unsigned number) {
 }
 
 /// Returns whether all sizes of an operand's rows begin where padded ones do.
-static bool isAlwaysAligned(OperatorOpInterface op, unsigned number) {
-  Workload workload = toWorkload(op);
+static bool isAlwaysAligned(const Workload &workload, unsigned number) {
   const Operand &operand = workload.operands[number];
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis)
     return true;
   const SizeRange &range = workload.axes[*axis].range;
   auto isAligned = [&](int64_t size) {
-    return size * operand.elementBytes % paddedRowBytes == 0;
+    int64_t bytes = size * operand.elementBytes;
+    return rowPitch(bytes, /*isPadded=*/true) == bytes;
   };
   return isAligned(range.min) && (range.isFixed() || isAligned(range.step));
 }
@@ -137,7 +137,7 @@ static LogicalResult collectReaders(Value tensor,
       continue;
     if (auto op = dyn_cast<OperatorOpInterface>(user)) {
       if (op.isOutput(use.getOperandNumber()) ||
-          !mayPad(op, use.getOperandNumber()))
+          !mayPad(op, toWorkload(op), use.getOperandNumber()))
         return failure();
       readers.push_back(&use);
       continue;
@@ -164,8 +164,10 @@ static void padRows(OperatorOpInterface op, OpResult result) {
   unsigned number = output.getOperandNumber();
   auto type = dyn_cast<RankedTensorType>(result.getType());
   if (!type || type.getRank() < 2 || !fillsBytes(type.getElementType()) ||
-      !output.get().getDefiningOp<tensor::EmptyOp>() ||
-      isAlwaysAligned(op, number) || !mayPad(op, number))
+      !output.get().getDefiningOp<tensor::EmptyOp>())
+    return;
+  Workload workload = toWorkload(op);
+  if (isAlwaysAligned(workload, number) || !mayPad(op, workload, number))
     return;
   SmallVector<OpOperand *> readers;
   if (failed(collectReaders(result, readers)) || readers.empty())
@@ -180,16 +182,8 @@ static void padRows(OperatorOpInterface op, OpResult result) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Returns the allocation of which a buffer is a view with the same rows; null
-/// for others.
-static memref::AllocOp allocationOf(Value buffer) {
-  Operation *op = buffer.getDefiningOp();
-  while (op && keepsRows<memref::ExpandShapeOp, memref::CollapseShapeOp>(op))
-    op = op->getOperand(0).getDefiningOp();
-  return dyn_cast_or_null<memref::AllocOp>(op);
-}
-
-/// Returns whether all that use a buffer can use padded rows.
+/// Returns whether everything that uses a buffer can use padded rows: operators
+/// whose operands are marked, and views with the same rows.
 static bool takePaddedRows(Value buffer) {
   return llvm::all_of(buffer.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -282,13 +276,11 @@ struct UKernelAllocatePaddedRowsPass
 
   void runOnOperation() override {
     SmallVector<memref::AllocOp> allocations;
-    getOperation().walk([&](OperatorOpInterface op) {
-      for (int64_t number : ukernel::paddedRowsOf(op))
-        if (op.isOutput(number))
-          if (memref::AllocOp alloc = allocationOf(op->getOperand(number));
-              alloc && alloc.getType().getLayout().isIdentity() &&
-              !llvm::is_contained(allocations, alloc) && takePaddedRows(alloc))
-            allocations.push_back(alloc);
+    getOperation().walk([&](memref::AllocOp alloc) {
+      MemRefType type = alloc.getType();
+      if (type.getRank() > 1 && type.getLayout().isIdentity() &&
+          fillsBytes(type.getElementType()) && takePaddedRows(alloc))
+        allocations.push_back(alloc);
     });
     for (memref::AllocOp alloc : allocations)
       if (failed(padAllocation(alloc)))

@@ -75,8 +75,9 @@ def explain(
     full has the chosen program with its predicted time, the rejected ones, every term of their
     scores, and what the stages of the search threw out. With a list of such sizes, the source is
     planned once and there is a line for each. Without, there is a line for each size of the main
-    axis, and a summary. `ranges`, `projections` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
-    not valid, and `ValueError` for sizes that are missing, and for a list whose items have other names.
+    axis, and a summary. The arguments `ranges`, `projections` and `options` are those of `compile`.
+    Raises `CompileError` if the source or a size is not valid, and `ValueError` for sizes that are
+    missing, and for a list whose items have other names.
     """
     text = compiler.read_source(source, ranges, projections)
     with processes.temporary_folder() as folder:

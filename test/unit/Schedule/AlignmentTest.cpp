@@ -153,7 +153,7 @@ TEST(Alignment, PaddedRowsAreAlignedAtAllLengths) {
     operand.isPitched = operand.contiguousAxis() == 1;
   EXPECT_EQ(guaranteedAlignment(workload), 16);
   EXPECT_EQ(alignmentOf(workload, {53, 511, 64}), 16);
-  // Those of other operands still count.
+  // Rows of other operands still count.
   EXPECT_EQ(alignmentOf(workload, {53, 511, 60}), 8);
   EXPECT_EQ(rowPitch(2 * 511, /*isPadded=*/true), 1024);
   EXPECT_EQ(rowPitch(2 * 511, /*isPadded=*/false), 1022);

@@ -147,6 +147,8 @@ private:
   /// Returns the number of elements from the vector's first one to the reduce
   /// extent, below 1 beyond it.
   Value elementsLeft(const Slot &slot, Value reduceOffset);
+  /// Returns the bytes of the vector before the reduce extent, as i32.
+  Value bytesLeft(const Slot &slot, Value reduceOffset);
   /// Whether the next slot, at `space`, is inside of the extent.
   Value inSpaceRange(Value space, Value spaceExtent);
   /// Places the next slot, of a matrix, along batch axes; elements of memory to

@@ -15,6 +15,24 @@
 using namespace mlir;
 using namespace ftuner;
 
+RowsKernel::RowsKernel(const TileEmission &block)
+    : workload(*block.described), rows(workload),
+      schedule(RowsSchedule::of(block.family.schedule)),
+      layout(workload, schedule, block.family.reduceSplit),
+      grid(gridOf(block.family)), endsWithinAccess(false) {
+  if (layout.vector == 1 || layout.isAcross())
+    return;
+  ukernel::OperatorOpInterface op = block.op;
+  int64_t length = op.getStaticExtents()[layout.rowAxis];
+  if (ShapedType::isStatic(length) && length % layout.vector == 0)
+    return;
+  endsWithinAccess =
+      llvm::any_of(workload.operands, [&](const Operand &operand) {
+        return rows.isAlongLanes(operand) &&
+               (operand.isPitched || !isVectorAccess(workload, operand));
+      });
+}
+
 //===----------------------------------------------------------------------===//
 // Accesses
 //===----------------------------------------------------------------------===//
@@ -39,25 +57,13 @@ Values RowsEmitter::indicesInAccess(unsigned number, Value index,
     return indicesOf(number, index, neighbour);
   Value element = math.add(index, neighbour);
   // The first element of an access that takes place is inside.
-  if (neighbour > 0 && endsWithinAccess())
+  if (neighbour > 0 && endsWithinAccess)
     element = math.minimum(element, math.sub(end, 1));
   return indicesOf(number, element);
 }
 
-bool RowsEmitter::endsWithinAccess() {
-  if (layout.vector == 1 || layout.isAcross())
-    return false;
-  int64_t length =
-      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
-  return (ShapedType::isDynamic(length) || length % layout.vector != 0) &&
-         llvm::any_of(workload.operands, [&](const Operand &operand) {
-           return rows.isAlongLanes(operand) &&
-                  (operand.isPitched || !isVectorAccess(workload, operand));
-         });
-}
-
 Value RowsEmitter::isNeighbourInside(Value index, int64_t neighbour) {
-  if (neighbour == 0 || !endsWithinAccess())
+  if (neighbour == 0 || !endsWithinAccess)
     return {};
   return math.less(math.add(index, neighbour), end);
 }

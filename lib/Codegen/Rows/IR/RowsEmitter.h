@@ -90,17 +90,16 @@ using RowNumbers = Values;
 
 /// Facts of a kernel that all of its tiles share.
 struct RowsKernel {
-  explicit RowsKernel(const TileEmission &block)
-      : workload(*block.described), rows(workload),
-        schedule(RowsSchedule::of(block.family.schedule)),
-        layout(workload, schedule, block.family.reduceSplit),
-        grid(gridOf(block.family)) {}
+  explicit RowsKernel(const TileEmission &block);
 
   const Workload &workload;
   RowReductionView rows;
   RowsSchedule schedule;
   RowsLayout layout;
   Grid grid;
+  /// True if a row may end between the elements of an access: some operand has
+  /// padded rows, or is accessed by single elements.
+  bool endsWithinAccess;
 };
 
 /// Emits one tile of a kernel of rows.
@@ -110,7 +109,8 @@ public:
               const TileEmission &tile, ukernel::RowReductionOp op)
       : b(b), math(b), tile(tile), op(op), workload(kernel.workload),
         rows(kernel.rows), schedule(kernel.schedule), layout(kernel.layout),
-        grid(kernel.grid), numInputs(op.getInputs().size()) {}
+        grid(kernel.grid), endsWithinAccess(kernel.endsWithinAccess),
+        numInputs(op.getInputs().size()) {}
   void emit();
 
 private:
@@ -176,9 +176,6 @@ private:
   Values indicesOf(unsigned number, mlir::Value element, int64_t laneRow = 0);
   /// Returns the indices of a neighbour in an access that begins at `index`.
   Values indicesInAccess(unsigned number, mlir::Value index, int64_t neighbour);
-  /// Returns whether a row may end between the elements of an access: some
-  /// operand has padded rows, or is accessed by single elements.
-  bool endsWithinAccess();
   /// Returns whether a neighbour in an access that begins at `index`, inside of
   /// the row, is inside, too; null if all are.
   mlir::Value isNeighbourInside(mlir::Value index, int64_t neighbour);
@@ -352,6 +349,7 @@ private:
   const RowsSchedule &schedule;
   const RowsLayout &layout;
   const Grid &grid;
+  bool endsWithinAccess;
   unsigned numInputs;
   /// Number of the thread's warp among the warps of its rows in the block.
   mlir::Value warp;

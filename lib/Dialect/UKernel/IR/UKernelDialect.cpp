@@ -136,8 +136,6 @@ static LogicalResult verifyExtents(Operation *op, Attribute attribute) {
     return op->emitOpError()
            << "'" << UKernelDialect::kExtentsAttrName << "' expected ";
   };
-  if (!isa<OperatorOpInterface>(op))
-    return emitError() << "on an operator such as 'ukernel.workload'";
   auto extents = dyn_cast<ArrayAttr>(attribute);
   if (!extents)
     return emitError() << "an array, but got " << attribute;
@@ -163,26 +161,16 @@ static LogicalResult verifyExtents(Operation *op, Attribute attribute) {
   return success();
 }
 
-/// dialect_c11.
-static LogicalResult verifyPaddedRows(Operation *op, Attribute attribute) {
-  auto emitError = [&] {
-    return op->emitOpError()
-           << "'" << UKernelDialect::kPaddedRowsAttrName << "' expected ";
-  };
-  if (!isa<OperatorOpInterface>(op))
-    return emitError() << "on an operator such as 'ukernel.workload'";
+/// Returns whether an attribute has the numbers of operands with dimensions
+/// (dialect_c11).
+static bool areShapedOperands(Operation *op, Attribute attribute) {
   auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute);
-  auto hasDimensions = [&](int64_t number) {
-    if (number < 0 || number >= op->getNumOperands())
-      return false;
-    auto type = dyn_cast<ShapedType>(op->getOperand(number).getType());
-    return type && type.getRank() > 0;
-  };
-  if (!numbers || !llvm::all_of(numbers.asArrayRef(), hasDimensions))
-    return emitError() << "an array<i64> of numbers of operands with "
-                          "dimensions, but got "
-                       << attribute;
-  return success();
+  return numbers && llvm::all_of(numbers.asArrayRef(), [&](int64_t number) {
+           if (number < 0 || number >= op->getNumOperands())
+             return false;
+           auto type = dyn_cast<ShapedType>(op->getOperand(number).getType());
+           return type && type.getRank() > 0;
+         });
 }
 
 LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
@@ -210,10 +198,15 @@ LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
       return failure();
     return expect(isa<DeviceAttr>(value), "a #ukernel.device");
   }
-  if (name == kExtentsAttrName)
-    return verifyExtents(op, value);
-  if (name == kPaddedRowsAttrName)
-    return verifyPaddedRows(op, value);
+  if (name == kExtentsAttrName || name == kPaddedRowsAttrName) {
+    if (failed(onlyOn(isa<OperatorOpInterface>(op),
+                      "an operator such as 'ukernel.workload'")))
+      return failure();
+    if (name == kExtentsAttrName)
+      return verifyExtents(op, value);
+    return expect(areShapedOperands(op, value),
+                  "an array<i64> of numbers of operands with dimensions");
+  }
   if (name == kEntryAttrName)
     return expect(isa<EntryAttr>(value), "a #ukernel.entry");
   if (name == kAbiTypeAttrName) {

@@ -36,7 +36,7 @@ class _Product(Projection):
         nodes: the product, a sum with its bias and a scale of that, where there are such nodes.
         weight: the name of the weight.
         columns_first: whether the weight is transposed (`transB`).
-        bias: None where there is none.
+        bias: the vector that is added to each row; None without one.
         scale: a number that the result is multiplied by; None where there is no scale.
     """
 

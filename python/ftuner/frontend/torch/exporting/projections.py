@@ -47,7 +47,7 @@ class _Product(Projection):
     Attributes:
         nodes: the product, and a scale of its result where there is one.
         weight_dim: of the weight, its columns.
-        bias: None where there is none.
+        bias: the vector that is added to each row; None without one.
         scale: a number that the result is multiplied by.
     """
 
