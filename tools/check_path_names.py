@@ -32,7 +32,7 @@ CHECKS = ("tools/check_path_names.py", "tools/check_products.py")
 #: Names of paths that are also names of instructions: mma.sync, wgmma.mma_async.
 HARDWARE_WORDS = ("mma", "wgmma")
 #: Names of paths that are also words, such as the rows of a matrix or a table.
-PLAIN_WORDS = ("rows",)
+PLAIN_WORDS = ("chains", "rows")
 
 #: (file, text of the line) and why the line may name a path.
 ALLOWED = {

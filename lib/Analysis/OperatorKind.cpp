@@ -84,6 +84,10 @@ static bool readsWindows(ukernel::OperatorOpInterface op) {
 static OperatorKind kindOfPlanned(ukernel::OperatorOpInterface op) {
   if (readsWindows(op))
     return OperatorKind::Window;
+  if (auto points = dyn_cast<ukernel::PointwiseOp>(op.getOperation()))
+    return llvm::hasSingleElement(points.getMap().front())
+               ? OperatorKind::Copy
+               : OperatorKind::Elementwise;
   return toUnrangedWorkload(op).isContraction() ? OperatorKind::Contraction
                                                 : OperatorKind::Reduction;
 }

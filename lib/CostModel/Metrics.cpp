@@ -56,8 +56,8 @@ ShapeMetrics::ShapeMetrics(const Workload &workload,
                            const DeviceSpec &device, MetricOptions options)
     : workload(workload), rates(device, options),
       shape(shape.begin(), shape.end()),
-      flops(workload.flops(*workload.reduction(), shape)) {
-  usefulPoints = workload.points(workload.reduction()->axes, shape);
+      flops(workload.flops(workload.mainComputation(), shape)) {
+  usefulPoints = workload.points(workload.mainComputation().axes, shape);
   smCount = static_cast<double>(device.smCount);
 }
 
@@ -264,7 +264,7 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
     }
   }
 
-  double flops = workload.flops(*workload.reduction(), shape);
+  double flops = workload.flops(workload.mainComputation(), shape);
   double computeSeconds = flops / rates.flopsPerSecond(path, workload);
   double globalSeconds = 1 / rates.globalBytesPerSecond;
   double sharedSeconds =

@@ -23,6 +23,8 @@ static bool isInnermostContiguous(MemRefType type) {
 }
 
 void ftuner::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
+  if (op.takesAnyStrides())
+    return;
   ImplicitLocOpBuilder b(op.getLoc(), op);
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = dyn_cast<MemRefType>(operand.get().getType());

@@ -40,6 +40,9 @@ static void addWindowSizes(ukernel::OperatorOpInterface op,
 
 bool ftuner::isHeldAgainstSizes(ukernel::OperatorOpInterface op,
                                 unsigned number) {
+  // Points of several loops follow from all their sizes.
+  if (op.takesAnyStrides())
+    return !op.getFusedLoops().empty();
   return (!op.getFusedLoops().empty() || op.getOutside(number)) &&
          !ukernel::axisMapOf(op, number);
 }

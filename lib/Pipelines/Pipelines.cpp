@@ -144,6 +144,7 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
   formation.leaveConstantProducts = isPartial;
   formation.paths = namesOfPaths(options);
   formation.leavePackedProducts = isPartial;
+  formation.leavePointwise = !isPartial;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }
 
@@ -175,6 +176,9 @@ void buildFrontEndFormationPipeline(OpPassManager &pm,
   pm.addPass(createSymbolDCEPass());
   buildFormationPipeline(pm, options, /*isPartial=*/false);
   pm.addNestedPass<func::FuncOp>(createUKernelFuseWindowsPass());
+  UKernelFormPointwisePassOptions pointwise;
+  pointwise.paths = namesOfPaths(options);
+  pm.addPass(createUKernelFormPointwisePass(pointwise));
   pm.addNestedPass<func::FuncOp>(createUKernelPadRowsPass());
 }
 

@@ -1,5 +1,6 @@
 //===- Alignment.cpp - Alignment of operands ------------------------------===//
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Workload/Pointwise.h"
 #include "FTuner/Workload/RowReduction.h"
 #include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
@@ -33,6 +34,8 @@ bool ftuner::hasVectorEpilogue(const Workload &workload) {
 }
 
 bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
+  if (std::optional<PointwiseView> points = workload.asPointwise())
+    return points->isVector(operand);
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis || isMovedByElements(operand))
     return false;
@@ -56,11 +59,23 @@ static int64_t alignmentOfBytes(int64_t bytes) {
   return bytes & -bytes;
 }
 
+/// Returns the widest accesses whose vectors of points do not reach from one
+/// row into the next. Rows of a length that is not known are taken to be whole
+/// vectors, as dispatch checks.
+static int64_t pointAlignment(const PointwiseView &points) {
+  std::optional<int64_t> length = points.rowLength();
+  return points.hasTrips() && length
+             ? alignmentOfBytes(*length * points.widestBytes())
+             : widestAccessBytes;
+}
+
 /// The least alignment over operands that vectors access.
 static int64_t
 leastAlignment(const Workload &workload,
                llvm::function_ref<int64_t(unsigned axis, int64_t elementBytes)>
                    alignmentAlong) {
+  if (std::optional<PointwiseView> points = workload.asPointwise())
+    return pointAlignment(*points);
   int64_t alignment = widestAccessBytes;
   for (const Operand &operand : workload.operands) {
     if (!isVectorAccess(workload, operand) || operand.isPitched)
@@ -83,6 +98,9 @@ int64_t ftuner::alignmentOf(const Workload &workload,
 }
 
 int64_t ftuner::guaranteedAlignment(const Workload &workload) {
+  if (std::optional<PointwiseView> points = workload.asPointwise();
+      points && points->hasTrips() && !points->rowLength())
+    return 1;
   return leastAlignment(workload, [&](unsigned axis, int64_t elementBytes) {
     const SizeRange &range = workload.axes[axis].range;
     int64_t alignment = alignmentOfBytes(range.min * elementBytes);

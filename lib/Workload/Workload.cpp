@@ -80,6 +80,11 @@ const Computation *Workload::reduction() const {
   return it == computations.end() ? nullptr : &*it;
 }
 
+const Computation &Workload::mainComputation() const {
+  const Computation *found = reduction();
+  return found ? *found : computations.front();
+}
+
 Computation *Workload::reduction() {
   return const_cast<Computation *>(std::as_const(*this).reduction());
 }
@@ -454,10 +459,28 @@ llvm::Error Workload::check() const {
   double sum = 0;
   for (const Computation &computation : computations)
     sum += flopsOf(computation.operations);
-  if (!std::isfinite(sum) || sum <= 0)
+  // Points may move elements and compute nothing.
+  if (!std::isfinite(sum) || sum < 0 || (sum == 0 && reduction()))
     return llvm::createStringError(
         "expected a positive number of operations per point");
   return llvm::Error::success();
+}
+
+Workload Workload::vectorSum(SizeRange p) {
+  Workload workload;
+  workload.name = "vector_sum";
+  workload.axes = {{"P", p}};
+  workload.operands = {{OperandRole::Input, {0}},
+                       {OperandRole::Input, {0}},
+                       {OperandRole::Output, {0}}};
+  Computation map;
+  map.name = "map";
+  map.axes = {0};
+  map.reads = {Read::operand(0), Read::operand(1)};
+  map.operations = {{OperationKind::Add}};
+  map.writes = {2};
+  workload.computations = {map};
+  return workload;
 }
 
 Workload Workload::rowSums(SizeRange m, SizeRange r) {

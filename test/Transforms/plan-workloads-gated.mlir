@@ -13,18 +13,18 @@
 // CHECK: ukernel.plan @plan_0 <
 // CHECK-SAME: #ukernel.wgmma
 // CHECK-NOT: fit_boxes
-// CHECK: paths = "simt,mma,wgmma,rows", strategy = "ftuner"
+// CHECK: paths = "simt,mma,wgmma,rows,chains", strategy = "ftuner"
 // CHECK: ukernel.plan @plan_0_portable <
-// CHECK: paths = "simt,mma,rows", strategy = "ftuner"
-// REMARK: remark: [Missed] gated | Category:ukernel-plan-workloads | Remark="@plan_0: without wgmma.fit_boxes, which 'ftuner check-gpu' has not proven on the card: 40 x 4096 x 4096 are predicted to take {{[0-9.]+}} us, with it {{[0-9.]+}} us; --paths=simt,mma,wgmma,rows takes it unproven"
+// CHECK: paths = "simt,mma,rows,chains", strategy = "ftuner"
+// REMARK: remark: [Missed] gated | Category:ukernel-plan-workloads | Remark="@plan_0: without wgmma.fit_boxes, which 'ftuner check-gpu' has not proven on the card: 40 x 4096 x 4096 are predicted to take {{[0-9.]+}} us, with it {{[0-9.]+}} us; --paths=simt,mma,wgmma,rows,chains takes it unproven"
 
 // PROVEN: ukernel.plan @plan_0 <
 // PROVEN-SAME: fit_boxes = true
-// PROVEN: paths = "simt,mma,wgmma,rows", proven_paths = "wgmma.fit_boxes", strategy = "ftuner"
+// PROVEN: paths = "simt,mma,wgmma,rows,chains", proven_paths = "wgmma.fit_boxes", strategy = "ftuner"
 // QUIET-NOT: check-gpu
 
 // FAILED-NOT: #ukernel.wgmma
-// FAILED: paths = "simt,mma,rows", strategy = "ftuner"
+// FAILED: paths = "simt,mma,rows,chains", strategy = "ftuner"
 
 // NAMED-DAG: option --proven-paths=wgmma.fit_boxes has no effect: 'paths' names paths
 // NAMED-DAG: option --failed-paths=mma has no effect: 'paths' names paths

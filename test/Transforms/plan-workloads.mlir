@@ -12,7 +12,7 @@
 // workload.
 // CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<threads = [{{[0-9]+, [0-9]+}}], stages = {{[0-9]+}}, vector = 4{{(, threads_k = [0-9]+)?}}>, axis = {{[01]}}, tiles = {{\[\[}}
 // CHECK-SAME: choices = [<[<
-// CHECK-SAME: general = {{[0-9]+}}, unaligned_general = {{[0-9]+}}, search = {calibration = "a100-pcie", cost_model = "latency", paths = "simt,mma,wgmma,rows", strategy = "ftuner"}, statistics = {
+// CHECK-SAME: general = {{[0-9]+}}, unaligned_general = {{[0-9]+}}, search = {calibration = "a100-pcie", cost_model = "latency", paths = "simt,mma,wgmma,rows,chains", strategy = "ftuner"}, statistics = {
 // CHECK: ukernel.plan @plan_1
 // CHECK: ukernel.plan @plan_2
 // CHECK-NOT: ukernel.plan

@@ -20,13 +20,14 @@ import pytest
 from commands import run_command
 from ftuner import compiler, locations
 from ftuner.describe import descriptions
-from ftuner.proof import families, numbers, row_operators, verdicts
+from ftuner.proof import families, numbers, pointwise_operators, row_operators, verdicts
 from scale import SCALE
 
 Run = Callable[..., Any]
 
 #: A few families, so that tests are quick; for wgmma the ways that differ most.
 FEW = {
+    "chains": ["bias and square, f16", "sum with a transposed tensor, bf16"],
     "simt": ["f32"],
     "mma": ["bf16"],
     "rows": ["softmax, f32, several rows a warp", "layer norm of a sum, f16, any alignment"],
@@ -136,7 +137,8 @@ with warnings.catch_warnings(record=True) as caught:
         print(json.dumps([search["paths"], search["proven_paths"], str(module.library_path)]))
 print(json.dumps([str(warning.message) for warning in caught]))
 """
-LEFT, ALL = ["simt", "mma", "rows"], ["simt", "mma", "wgmma", "rows"]
+LEFT = ["simt", "mma", "rows", "chains"]
+ALL = ["simt", "mma", "wgmma", "rows", "chains"]
 
 
 def compile_for(run: Run, *options: dict[str, Any], **variables: str) -> Any:
@@ -162,7 +164,7 @@ def test_passed_gate_opens(on_card: Run, few: Path, tmp_path: Path) -> None:
 
     report = check(on_card)
     assert {path: verdict["passed"] for path, verdict in report["paths"].items()} == {
-        "simt": True, "mma": True, "rows": True, "wgmma": True, GATE: True,
+        "simt": True, "mma": True, "rows": True, "chains": True, "wgmma": True, GATE: True,
     }  # fmt: skip
     assert report["card"] == {
         "name": "FTuner emulator", "capability": "9.0", "sm_count": 132, "driver": "for CUDA 12.4",
@@ -176,7 +178,7 @@ def test_passed_gate_opens(on_card: Run, few: Path, tmp_path: Path) -> None:
         {},
         {"paths": "auto"},
         {"paths": "wgmma"},
-        {"paths": "simt,mma,rows"},
+        {"paths": "simt,mma,rows,chains"},
         {"device": "h100"},
     ]
     found, words = compile_for(on_card, *given)
@@ -197,7 +199,7 @@ def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
     # What is behind it ran.
     assert report["families"][-1]["status"] == "passed"
 
-    found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma,rows"})
+    found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma,rows,chains"})
     # A path that is left out takes its gates with it.
     assert [one[:2] for one in found] == [[LEFT, []], [ALL, []]]
     assert "family 'ping-pong' failed" in words[0]
@@ -248,7 +250,7 @@ def test_failing_launch_ends_the_process(on_card: Run) -> None:
     report = check(on_card, fails=True, FTRT_EMULATED_FAULTS="fail:mma_")
     assert report["paths"]["simt"]["passed"] and report["paths"]["wgmma"]["passed"]
     assert "was made to fail" in report["paths"]["mma"]["words"]
-    assert compile_for(on_card)[0][0][0] == ["simt", "wgmma", "rows"]
+    assert compile_for(on_card)[0][0][0] == ["simt", "wgmma", "rows", "chains"]
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"format_version": 1}', "{" * 10000])
@@ -334,11 +336,25 @@ def test_row_numbers() -> None:
     np.testing.assert_allclose(restored.std(axis=1), 1, rtol=1e-4)
 
 
+def test_chain_numbers() -> None:
+    """Families compute every chain, and checks expect the right results of one."""
+    known = families.sets()["chains"].families
+    assert {family.operator for family in known} == set(pointwise_operators.OPERATORS)
+    family = next(one for one in known if one.operator == "bias")
+    x, bias = given = numbers.arguments(family, {"m": 3, "n": 40})
+    total, square = numbers.expected(family, given)
+    np.testing.assert_allclose(total, x.astype(np.float64) + bias)
+    np.testing.assert_allclose(square, total**2)
+
+
 @pytest.mark.parametrize("path", FEW)
 def test_plans_are_legal(path: str, tmp_path: Path) -> None:
     """Plans of all families are legal on a card of 9.0 and on the oldest card of the path."""
     known = families.sets()[path]
-    for device in ("h100", {"simt": "k80", "rows": "k80", "mma": "t4", "wgmma": "h200"}[path]):
+    for device in (
+        "h100",
+        {"chains": "k80", "simt": "k80", "rows": "k80", "mma": "t4", "wgmma": "h200"}[path],
+    ):
         capability = families.parse_capability(descriptions.devices()[device]["compute_capability"])
         own = known.for_card(capability)
         assert own

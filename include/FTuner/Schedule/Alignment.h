@@ -5,7 +5,9 @@
 // along the same axis as the output. Vectors ask that pointers, rows and the
 // contiguous extents of these operands are aligned. Pointers and strides are
 // known on the host alone; what extents allow, a shape tells. Of a reduction of
-// rows vectors move what lies along the axis of neighbouring lanes.
+// rows vectors move what lies along the axis of neighbouring lanes. Of a
+// pointwise workload they move what lies in the order of the points, or along
+// the last loop.
 //
 // Where rows of a fixed extent begin inside words, the epilogue goes by single
 // elements, whatever factors do: an output of 50257 columns in f16 does not

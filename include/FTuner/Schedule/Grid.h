@@ -117,10 +117,11 @@ struct Grid {
         return number;
     return std::nullopt;
   }
-  /// The axis that split-K divides: the first reduce axis.
+  /// The axis that split-K divides: the first reduce axis; without one the
+  /// number of axes.
   unsigned reduceAxis() const {
     unsigned axis = 0;
-    while (!isReduceAxis(axis))
+    while (axis < tile.size() && !isReduceAxis(axis))
       ++axis;
     return axis;
   }

@@ -186,7 +186,9 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     Option<"leavePackedProducts", "leave-packed-products", "bool",
            /*default=*/"false",
            "Leave contractions that would read or write integers of 2 to 7 "
-           "bits to whoever keeps several of them in a byte">];
+           "bits to whoever keeps several of them in a byte">,
+    Option<"leavePointwise", "leave-pointwise", "bool", /*default=*/"false",
+           "Report no operators that ukernel-form-pointwise forms later">];
   let statistics = [
     Statistic<"numWorkloads", "workloads", "Number of workloads formed">,
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];
@@ -259,6 +261,35 @@ def UKernelFuseWindowsPass : Pass<"ukernel-fuse-windows", "::mlir::func::FuncOp"
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
   let statistics = [
     Statistic<"numWindows", "windows", "Number of operators with windows that became elementwise">];
+}
+
+def UKernelFormPointwisePass : Pass<"ukernel-form-pointwise", "::mlir::ModuleOp"> {
+  let summary = "Turn each chain of elementwise operators into a ukernel.pointwise";
+  let description = [{
+    Takes elementwise operators on tensors with one to eight loops, whose outputs
+    have all loops and whose inputs have some of them, in any order, if a codegen
+    path computes them. It comes behind the passes that give prologues,
+    epilogues, rows and windows their operators, and takes what these leave. What
+    it leaves becomes a fallback kernel: operators that read other elements than
+    those of loops, accumulate into their outputs, or have loops in their bodies,
+    fills and copies.
+
+    ```mlir
+    %r = linalg.generic … ins(%x, %bias : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) { … }
+    // becomes
+    %r = ukernel.pointwise ins(%x, %bias : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>)
+           maps = […] ranges = […] map { … } -> tensor<?x?xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
+    "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"paths", "paths", "std::string", /*default=*/"\"\"",
+           "Codegen paths, separated by commas, that compute the operators; the "
+           "default ones without">];
+  let statistics = [
+    Statistic<"numFormed", "operators", "Number of operators formed">];
 }
 
 def UKernelPackWeightsPass : Pass<"ukernel-pack-weights", "::mlir::ModuleOp"> {

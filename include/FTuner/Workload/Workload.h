@@ -22,6 +22,7 @@
 namespace ftuner {
 
 class ContractionView;
+class PointwiseView;
 class RowReductionView;
 
 /// Scope of a fingerprint: the properties that two workloads with equal
@@ -74,6 +75,8 @@ struct Workload {
   /// The first computation that reduces, null without one.
   const Computation *reduction() const;
   Computation *reduction();
+  /// The first computation that reduces, without one the first.
+  const Computation &mainComputation() const;
   /// Elements next to each other along the operand's contiguous axis, from
   /// multiples of as many positions on, that are next to each other in memory;
   /// no value: all. A loop of a fused axis counts with its extent if that is
@@ -122,6 +125,10 @@ struct Workload {
   llvm::Error checkRowReduction() const;
   /// Returns a view of the workload if it is a row reduction.
   std::optional<RowReductionView> asRowReduction() const;
+  /// Returns an error if the workload is not pointwise (Pointwise.h).
+  llvm::Error checkPointwise() const;
+  /// Returns a view of the workload if it is pointwise.
+  std::optional<PointwiseView> asPointwise() const;
   /// Returns the order of a contraction's packed rhs, which `check` has
   /// verified.
   PackedOrder packedOrder() const;
@@ -143,6 +150,8 @@ struct Workload {
   /// The sum of each row of an M × R matrix in f32, as a reduction whose result
   /// another computation writes.
   static Workload rowSums(SizeRange m, SizeRange r);
+  /// The sum of two vectors in f32, a pointwise workload.
+  static Workload vectorSum(SizeRange p);
 };
 
 /// Makes the computations of an operator with one reduction, whose operations

@@ -181,7 +181,7 @@ private:
 
 WeightedShape BaselineBuilder::largest() const {
   auto flops = [&](const WeightedShape &instance) {
-    return workload.flops(*workload.reduction(), instance.shape);
+    return workload.flops(workload.mainComputation(), instance.shape);
   };
   return *llvm::max_element(
       instances, [&](const WeightedShape &a, const WeightedShape &b) {

@@ -42,7 +42,7 @@ DietCodeTuner::DietCodeTuner(const SearchProblem &problem,
 //===----------------------------------------------------------------------===//
 
 double DietCodeTuner::flopsOf(llvm::ArrayRef<int64_t> shape) const {
-  return problem.workload.flops(*problem.workload.reduction(), shape);
+  return problem.workload.flops(problem.workload.mainComputation(), shape);
 }
 
 double DietCodeTuner::blocksOf(const KernelFamily &family,

@@ -1,5 +1,6 @@
 //===- RowsModel.cpp - What the rows path can emit ------------------------===//
 #include "FTuner/Codegen/Rows/RowsSchedule.h"
+#include "FTuner/Codegen/StreamWork.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "RowsAst.h"
 #include "llvm/ADT/STLExtras.h"
@@ -493,14 +494,6 @@ llvm::Error RowsModel::supports(const Workload &workload,
   return llvm::Error::success();
 }
 
-namespace {
-/// Warp instructions for an element of each lane: those of the f32 lanes, and
-/// all; and operations of the special function units.
-struct ElementInstructions {
-  double fma = 0, all = 0, specials = 0;
-};
-} // namespace
-
 /// Adds to a step's work that lanes hand each other single elements: so many
 /// accesses of an element each on the side of global memory, and a vector for
 /// each of so many units of warps on the other.
@@ -548,53 +541,6 @@ static WarpAccess rowAccess(const RowsLayout &layout, WarpAccess::Kind kind,
   for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
     access.address[lane] = lane / lanes * kRowStride + lane % lanes * apart / 4;
   return access;
-}
-
-/// Functions of the dialect math that a computation calls at each point.
-static double functionsOf(const Computation &computation) {
-  double count = 0;
-  for (const Operations &operations : computation.operations)
-    if (operations.kind == OperationKind::Function)
-      count += operations.count;
-  return count;
-}
-
-/// Returns what a computation of rows executes. `known` functions of the same
-/// elements are left in registers by an earlier computation, as the
-/// exponentials of a softmax's sum are for its values. An operation in f64, or
-/// a cast from or to f64, counts as the instructions that the schedulers issue
-/// while the warp has the units of f64.
-static ElementInstructions instructionsOf(const Computation &computation,
-                                          double known, const SmFacts &sm) {
-  // Special functions go to a unit of a quarter of the rate, and take some
-  // instructions around them, most of the f32 lanes.
-  constexpr double kSpecialInstructions = 8, kSpecialFma = 6;
-  // Casts of f64 of an SM in a cycle, where multiply-adds are not fewer (CUDA
-  // C++ Programming Guide, arithmetic throughput).
-  constexpr int64_t kDoubleCasts = 16;
-  auto slotsPer = [&](int64_t lanes) {
-    return static_cast<double>(sm.issueSlots * RowsSchedule::warpSize) /
-           static_cast<double>(lanes);
-  };
-  double arithmetic = 0, specials = 0, doubles = 0;
-  for (const Operations &entry : computation.operations) {
-    bool isDouble = entry.operandType == ElementType::F64 ||
-                    entry.resultType == ElementType::F64;
-    bool isSpecial = entry.unit() == OperationUnit::Special;
-    if (isDouble && entry.kind == OperationKind::Cast)
-      doubles += entry.count * slotsPer(std::min(kDoubleCasts, sm.doubleLanes));
-    else if (isDouble)
-      doubles +=
-          (isSpecial ? kSpecialInstructions * entry.count : entry.flops()) *
-          slotsPer(sm.doubleLanes);
-    else if (isSpecial)
-      specials += entry.count;
-    else
-      arithmetic += entry.flops();
-  }
-  specials = std::max(specials - std::min(known, functionsOf(computation)), 0.);
-  return {arithmetic + kSpecialFma * specials,
-          arithmetic + kSpecialInstructions * specials + doubles, specials};
 }
 
 BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,

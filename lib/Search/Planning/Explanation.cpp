@@ -137,7 +137,7 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
     llvm::consumeError(std::move(error));
   }
   double compute =
-      problem.workload.flops(*problem.workload.reduction(), shape) /
+      problem.workload.flops(problem.workload.mainComputation(), shape) /
       (peak * 1e-6);
   double memory = bytes / (problem.device.dramGbps * 1e3);
   return problem.options.cost.calibration.constants.launch +

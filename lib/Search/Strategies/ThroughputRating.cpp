@@ -20,7 +20,7 @@ double ThroughputRating::efficiency(const ShapeMetrics &metrics,
 }
 
 static double workOf(const Workload &workload, llvm::ArrayRef<int64_t> shape) {
-  return workload.flops(*workload.reduction(), shape);
+  return workload.flops(workload.mainComputation(), shape);
 }
 
 double ThroughputRating::throughputOf(const KernelFamily &family) {

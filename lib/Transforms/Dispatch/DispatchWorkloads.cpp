@@ -33,6 +33,7 @@
 #include "FTuner/Kernel/SplitReduction.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Workload/Pointwise.h"
 #include "FTuner/Workload/Workload.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -122,6 +123,46 @@ private:
   llvm::StringMap<int64_t> workloadsOfFunction;
 };
 
+namespace {
+/// Rows of a pointwise operator, which whole vectors must fill if some operand
+/// lies along them.
+struct PointRows {
+  ukernel::PointwiseOp op;
+  /// Views the operator's workload, which is kept here.
+  std::shared_ptr<Workload> workload;
+  bool hasTrips = false;
+  int64_t widestBytes = 1;
+  /// The operand and dimension that have the length of rows.
+  Value source;
+  int64_t dim = 0;
+
+  /// Returns true if vectors of an operand begin at positions of its rows, and
+  /// not at numbers of points alone.
+  bool isAlongRows(Value operand) const {
+    for (auto [value, described] :
+         llvm::zip_equal(op->getOperands(), workload->operands))
+      if (value == operand &&
+          PointwiseView(*workload).accessOf(described) == PointAccess::Row)
+        return true;
+    return false;
+  }
+};
+} // namespace
+
+static std::optional<PointRows> pointRows(ukernel::OperatorOpInterface op) {
+  auto points = dyn_cast<ukernel::PointwiseOp>(op.getOperation());
+  if (!points)
+    return std::nullopt;
+  PointRows rows;
+  rows.op = points;
+  rows.workload = std::make_shared<Workload>(toUnrangedWorkload(op));
+  PointwiseView view(*rows.workload);
+  rows.hasTrips = view.hasTrips();
+  rows.widestBytes = view.widestBytes();
+  std::tie(rows.source, rows.dim) = op.getExtentSources(0).back();
+  return rows;
+}
+
 /// Whether every address that a vector access forms is a multiple of
 /// `alignment` bytes: bases unless they are taken to be so, offsets, row
 /// strides and the contiguous extents.
@@ -136,12 +177,14 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
         b.createOrFold<arith::OrIOp>(remainders, math.rem(value, multiple));
   };
   SmallVector<VectorOperand> operands = vectorOperands(op);
+  std::optional<PointRows> rows = pointRows(op);
   for (const VectorOperand &operand : operands) {
     auto type = cast<MemRefType>(operand.value.getType());
     int64_t elements = operand.elementsOf(alignment);
     auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.value);
     auto [strides, offset] = type.getStridesAndOffset();
-    for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
+    bool hasTrips = !rows || rows->isAlongRows(operand.value);
+    for (int64_t dim = 0; hasTrips && dim + 1 < type.getRank(); ++dim)
       require(ShapedType::isDynamic(strides[dim]) ? metadata.getStrides()[dim]
                                                   : math.constant(strides[dim]),
               elements);
@@ -156,8 +199,14 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
           address);
     require(address, alignment);
   }
-  for (auto [axis, elements] : elementsAlongAxes(operands, alignment))
-    require(extents[axis], elements);
+  if (rows) {
+    if (rows->hasTrips)
+      require(b.createOrFold<memref::DimOp>(rows->source, rows->dim),
+              std::max<int64_t>(alignment / rows->widestBytes, 1));
+  } else {
+    for (auto [axis, elements] : elementsAlongAxes(operands, alignment))
+      require(extents[axis], elements);
+  }
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 

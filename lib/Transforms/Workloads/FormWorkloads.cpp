@@ -6,6 +6,7 @@
 #include "FTuner/Workload/Contraction.h"
 #include "Linalg/LinalgPatterns.h"
 #include "OperatorSizes.h"
+#include "PointwiseFormation.h"
 #include "RowFormation.h"
 #include "WorkloadFormation.h"
 
@@ -247,7 +248,8 @@ private:
     }
     constants = findLeftConstants(function);
     function->walk([&](linalg::LinalgOp op) {
-      if (!op.hasPureTensorSemantics())
+      if (!op.hasPureTensorSemantics() ||
+          (leavePointwise && isPointwiseWorkload(op, rowSupport)))
         return;
       ++numFallbacks;
       InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");

@@ -1,6 +1,8 @@
 //===- OperatorSizes.cpp - Sizes of an operator's axes --------------------===//
 #include "OperatorSizes.h"
 
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -31,6 +33,44 @@ static std::string operandName(OperatorOpInterface op, unsigned number) {
   llvm_unreachable("every role has a name");
 }
 
+/// Returns the output whose dimensions are all loops of the one fused axis, in
+/// their order; null if the operator is not pointwise, or has one loop.
+static Value pointsOf(OperatorOpInterface op) {
+  auto points = dyn_cast<ukernel::PointwiseOp>(op.getOperation());
+  return points && points.getNumLoops() > 1 ? points.getOutputs().front()
+                                            : Value();
+}
+
+static Extent extentOf(ExtentAnalysis &extents, Value tensor) {
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  return extents.groupOf(tensor, llvm::to_vector(llvm::seq(rank)));
+}
+
+/// Asserts that the points of a pointwise operator are at most `maxExtent`,
+/// unless declared ranges say so.
+static void assertPoints(OperatorOpInterface op, ExtentAnalysis &extents,
+                         RewriterBase &rewriter, const Twine &where) {
+  Value output = pointsOf(op);
+  if (!output)
+    return;
+  Extent extent = extentOf(extents, output);
+  SizeRange range = toSizeRange(extents.rangeOf(extent));
+  if (range.max && *range.max <= maxExtent)
+    return;
+  Location loc = op.getLoc();
+  Value points = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  auto type = cast<RankedTensorType>(output.getType());
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    points = rewriter.createOrFold<arith::MulIOp>(
+        loc, points, rewriter.createOrFold<tensor::DimOp>(loc, output, dim));
+  Value fits = arith::CmpIOp::create(
+      rewriter, loc, arith::CmpIPredicate::ule, points,
+      arith::ConstantIndexOp::create(rewriter, loc, maxExtent));
+  cf::AssertOp::create(rewriter, loc, fits,
+                       "expected at most " + std::to_string(maxExtent) +
+                           " elements in " + where.str());
+}
+
 /// Also asserts that extents which are products of sizes are at most
 /// `maxExtent`.
 void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
@@ -53,7 +93,8 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
     unsigned number;
     SmallVector<Extent> equal;
   };
-  SmallVector<Known> axes(op.getNumAxes());
+  // Axes, and loops of fused ones.
+  SmallVector<Known> axes(op.getNumAxes() + op.getFusedLoops().size());
   for (OpOperand &operand : op->getOpOperands()) {
     Value tensor = operand.get();
     unsigned number = operand.getOperandNumber();
@@ -81,6 +122,7 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
       known.equal.push_back(extent);
     }
   }
+  assertPoints(op, extents, rewriter, where);
   // The search does not plan larger extents.
   for (const Known &known : axes) {
     if (known.equal.empty())
@@ -104,6 +146,8 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
 /// Returns the narrowest declared range of each axis.
 static ArrayAttr makeRanges(OperatorOpInterface op, ExtentAnalysis &extents,
                             RewriterBase &rewriter) {
+  if (Value output = pointsOf(op))
+    return rewriter.getArrayAttr({extents.rangeOf(extentOf(extents, output))});
   SmallVector<ukernel::RangeAttr> ranges(op.getNumAxes());
   auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
     if (!known || known.isFixed())
@@ -136,22 +180,27 @@ static ArrayAttr makeExtents(OperatorOpInterface op, ExtentAnalysis &extents,
                              RewriterBase &rewriter) {
   SmallVector<Attribute> entries(op.getNumAxes(), rewriter.getUnitAttr());
   bool isKnown = false;
+  auto addExtent = [&](Attribute &entry, const Extent &extent) {
+    std::optional<SmallVector<StringAttr>> symbols = extents.symbolsOf(extent);
+    if (!symbols || extent.factor < 1 || !isa<UnitAttr>(entry))
+      return;
+    SmallVector<Attribute> product = {
+        rewriter.getI64IntegerAttr(extent.factor)};
+    llvm::append_range(product, *symbols);
+    entry = rewriter.getArrayAttr(product);
+    isKnown = true;
+  };
+  if (Value output = pointsOf(op)) {
+    addExtent(entries.front(), extentOf(extents, output));
+    return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
+  }
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<ShapedType>(operand.get().getType()))
       continue;
     AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
     for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      Attribute &entry = entries[cast<AffineDimExpr>(result).getPosition()];
-      Extent extent = extents.dimOf(operand.get(), dim);
-      std::optional<SmallVector<StringAttr>> symbols =
-          extents.symbolsOf(extent);
-      if (!symbols || extent.factor < 1 || !isa<UnitAttr>(entry))
-        continue;
-      SmallVector<Attribute> product = {
-          rewriter.getI64IntegerAttr(extent.factor)};
-      llvm::append_range(product, *symbols);
-      entry = rewriter.getArrayAttr(product);
-      isKnown = true;
+      addExtent(entries[cast<AffineDimExpr>(result).getPosition()],
+                extents.dimOf(operand.get(), dim));
     }
   }
   return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();

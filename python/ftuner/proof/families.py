@@ -1,7 +1,7 @@
 """The fixed set of families of each codegen path: share/ftuner/proofs, a file for each.
 
-A family is one operator by a given plan: a product, or one of row_operators.py. Its file is in the
-path's own folder, `proof.json`.
+A family is one operator by a given plan: a product, one of row_operators.py or one of
+pointwise_operators.py. Its file is in the path's own folder, `proof.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import locations
 from ..errors import Error
-from . import row_operators
+from . import pointwise_operators, row_operators
 
 FORMAT_VERSION = 1
 
@@ -307,6 +307,66 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
 
 
 @dataclass(frozen=True)
+class Pointwise(Family):
+    """A chain of elementwise operators.
+
+    Attributes:
+        operator: a name of `pointwise_operators.OPERATORS`.
+    """
+
+    operator: str = ""
+
+    def operands(self) -> list[tuple[str, str]]:
+        return [(self.type, loops) for loops in pointwise_operators.OPERATORS[self.operator].inputs]
+
+    def results(self) -> list[tuple[str, str]]:
+        operator = pointwise_operators.OPERATORS[self.operator]
+        return [(self.type, loops) for loops in operator.outputs]
+
+    def text(self) -> str:
+        operator = pointwise_operators.OPERATORS[self.operator]
+        inputs = [self.tensor(*operand) for operand in self.operands()]
+        outputs = [self.tensor(*result) for result in self.results()]
+        dynamic = {loop for loop, size in self.sizes.items() if not isinstance(size, int)}
+        lines = []
+        for number, loop in enumerate(operator.inputs[0]):
+            lines.append(f"%at_{loop} = arith.constant {number} : index")
+            lines.append(f"%size_{loop} = tensor.dim %x0, %at_{loop} : {inputs[0]}")
+        for number, (loops, output) in enumerate(zip(operator.outputs, outputs)):
+            sizes = ", ".join(f"%size_{loop}" for loop in loops if loop in dynamic)
+            lines.append(f"%e{number} = tensor.empty({sizes}) : {output}")
+        setup = "\n    ".join(lines)
+        given = [f"%x{number}" for number in range(len(inputs))]
+        made = ", ".join(f"%e{number}" for number in range(len(outputs)))
+        several = len(outputs) > 1
+        values = ", ".join(f"%y#{number}" if several else "%y" for number in range(len(outputs)))
+        arguments = ", ".join(f"{name}: {type}" for name, type in zip(given, inputs))
+        results = ", ".join(outputs)
+        return f"""
+ukernel.plan @plan_of_{self.symbol} {self._plan()}
+func.func @{self.symbol}({arguments}) -> ({results}) {{
+    {setup}
+    %y{f":{len(outputs)}" if several else ""} = ukernel.pointwise plan(@plan_of_{self.symbol})
+        ins({", ".join(given)} : {", ".join(inputs)})
+        outs({made} : {results})
+        maps = [{operator.maps()}]
+        map {operator.region(self.type)} -> {results}
+    return {values} : {results}
+}}
+"""
+
+    def _plan(self) -> str:
+        def family(schedule: str, tile: Sequence[int]) -> str:
+            return f"<#ukernel.{self.path}<{schedule}>, axis = 0, tiles = [{list(tile)}]>"
+
+        families = [family(self.schedule, self.tiles[0]), family(*self.fallback)]
+        return (
+            f"<families = [{', '.join(families)}], choices = [], general = 0, "
+            "unaligned_general = 1>"
+        )
+
+
+@dataclass(frozen=True)
 class ProofSet:
     """The families of a path, or of one of its gates, which are proven together.
 
@@ -382,7 +442,7 @@ def _families(data: Mapping[str, Any]) -> Iterator[Family]:
             for axis, size in fields.pop("sizes").items()
         }
         step = fallback["step_bytes"] // _FACTORS[fields["type"]][1]
-        yield (RowReduction if "operator" in fields else Product)(
+        yield _class_of(fields.get("operator"))(
             path=data["path"],
             fallback=(fallback["schedule"], (*fallback["tile"], step)),
             sizes=sizes,
@@ -390,3 +450,10 @@ def _families(data: Mapping[str, Any]) -> Iterator[Family]:
             capability=parse_capability(fields.pop("capability", "0.0")),
             **fields,
         )
+
+
+def _class_of(operator: str | None) -> type[Product | RowReduction | Pointwise]:
+    """The kind of family that computes an operator; without one a product."""
+    if operator is None:
+        return Product
+    return Pointwise if operator in pointwise_operators.OPERATORS else RowReduction

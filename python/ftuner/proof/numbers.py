@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from . import row_operators
-from .families import Family, Product, RowReduction
+from . import pointwise_operators, row_operators
+from .families import Family, Pointwise, Product, RowReduction
 
 Array = np.ndarray[Any, Any]
 
@@ -50,9 +50,12 @@ def expected(family: Family, given: list[Array]) -> list[Array]:
     if isinstance(family, Product):
         results = [_product(family, given)]
     else:
-        assert isinstance(family, RowReduction)
-        operator = row_operators.OPERATORS[family.operator]
-        results = operator.expected(*(_value(array, family) for array in given))
+        values = [_value(array, family) for array in given]
+        if isinstance(family, Pointwise):
+            results = pointwise_operators.OPERATORS[family.operator].expected(*values)
+        else:
+            assert isinstance(family, RowReduction)
+            results = row_operators.OPERATORS[family.operator].expected(*values)
     types = [type for type, _ in family.results()]
     return [_rounded(result, type) for result, type in zip(results, types)]
 

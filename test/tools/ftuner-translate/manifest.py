@@ -73,7 +73,7 @@ def check_workload(workload, rows):
             "strategy": "ftuner",
             "cost_model": "latency",
             "calibration": "h200",
-            "paths": ["simt", "mma", "wgmma", "rows"],
+            "paths": ["simt", "mma", "wgmma", "rows", "chains"],
             "proven_paths": [],
         },
         "search",

@@ -18,7 +18,8 @@ constexpr unsigned kEvery = 23;
 
 class ScheduleSpaceTest : public ::testing::Test {
 protected:
-  /// A product, or sums of rows, that the path supports on the device.
+  /// A product, sums of rows, or a sum of vectors, that the path supports on
+  /// the device.
   std::optional<Workload> workloadFor(const CodegenModel &path) {
     for (bool transposesRhs : {false, true})
       for (auto [type, sum] : {std::pair(ElementType::F32, ElementType::F32),
@@ -30,9 +31,11 @@ protected:
         if (!llvm::errorToBool(path.supports(workload, device)))
           return workload;
       }
-    Workload workload = Workload::rowSums({1, 512}, {1, std::nullopt});
-    if (!llvm::errorToBool(path.supports(workload, device)))
-      return workload;
+    for (const Workload &workload :
+         {Workload::rowSums({1, 512}, {1, std::nullopt}),
+          Workload::vectorSum({1, std::nullopt})})
+      if (!llvm::errorToBool(path.supports(workload, device)))
+        return workload;
     return std::nullopt;
   }
 

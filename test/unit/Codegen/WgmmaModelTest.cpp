@@ -645,7 +645,7 @@ TEST_F(WgmmaModelTest, RelaxesAccesses) {
 TEST(CodegenModelsTest, ReadsNamesOfPaths) {
   auto named = llvm::cantFail(parseCodegenModels("wgmma, simt"));
   EXPECT_EQ(namesOf(named, ","), "simt,wgmma");
-  EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma,wgmma,rows");
+  EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma,wgmma,rows,chains");
   for (const char *wrong : {"", "simt,", "fma"}) {
     auto models = parseCodegenModels(wrong);
     ASSERT_FALSE(bool(models));

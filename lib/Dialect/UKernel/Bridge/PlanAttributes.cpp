@@ -163,7 +163,10 @@ KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
     family.tiles.emplace_back(tile.asArrayRef().begin(),
                               tile.asArrayRef().end());
   family.combineAxis = attribute.getAxis();
-  if (!attribute.getReduce().empty())
+  // The default axes are those of a product. A family that lacks them reduces
+  // the axes that it names only.
+  bool hasDefaultAxes = family.reduceAxes >> attribute.getRank() == 0;
+  if (!attribute.getReduce().empty() || !hasDefaultAxes)
     family.reduceAxes = 0;
   for (int64_t axis : attribute.getReduce())
     family.reduceAxes |= 1u << axis;

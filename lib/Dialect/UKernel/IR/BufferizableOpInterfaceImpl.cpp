@@ -40,6 +40,7 @@ LogicalResult ftuner::ukernel::detail::bufferizeOperator(
 void ftuner::ukernel::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, UKernelDialect *) {
+    PointwiseOp::attachInterface<OperatorBufferization<PointwiseOp>>(*context);
     RowReductionOp::attachInterface<OperatorBufferization<RowReductionOp>>(
         *context);
     WorkloadOp::attachInterface<OperatorBufferization<WorkloadOp>>(*context);

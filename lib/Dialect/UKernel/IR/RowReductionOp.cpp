@@ -197,10 +197,17 @@ LogicalResult RowReductionOp::verifyRegions() {
 }
 
 LogicalResult IndexOp::verify() {
+  if (auto points = dyn_cast_or_null<PointwiseOp>((*this)->getParentOp())) {
+    int64_t numLoops = points.getNumLoops();
+    if (getAxis() >= 0 && getAxis() < numLoops)
+      return success();
+    return emitOpError("expected one of ")
+           << numLoops << " loops, but got " << getAxis();
+  }
   auto rows = dyn_cast_or_null<RowReductionOp>((*this)->getParentOp());
   if (!rows)
     return emitOpError("expected to be in a region of a "
-                       "'ukernel.row_reduction'");
+                       "'ukernel.row_reduction' or a 'ukernel.pointwise'");
   auto row = static_cast<int64_t>(rows.getRowAxis());
   int64_t axis = getAxis();
   bool isOfRows = axis >= 0 && axis < std::min<int64_t>(row, 2);

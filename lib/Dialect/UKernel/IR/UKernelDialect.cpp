@@ -17,7 +17,7 @@ void UKernelDialect::initialize() {
 #define GET_OP_LIST
 #include "FTuner/Dialect/UKernel/IR/UKernelOps.cpp.inc"
       >();
-  declarePromisedInterfaces<bufferization::BufferizableOpInterface,
+  declarePromisedInterfaces<bufferization::BufferizableOpInterface, PointwiseOp,
                             RowReductionOp, WorkloadOp>();
 }
 

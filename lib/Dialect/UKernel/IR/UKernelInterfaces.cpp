@@ -1,5 +1,6 @@
 //===- UKernelInterfaces.cpp - Interfaces of operators --------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/Strides.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -119,6 +120,12 @@ ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
   SmallVector<FusedLoop> loops = op.getFusedLoops();
   ArrayRef<AffineExpr> positions = map.getResults();
   SmallVector<ReassociationIndices> groups;
+  // Loops whose elements do not lie in one piece stay apart.
+  auto buffer = dyn_cast<MemRefType>(op->getOperand(number).getType());
+  auto isInOnePiece = [&](size_t first, size_t count) {
+    return !buffer || !op.takesAnyStrides() ||
+           haveOneStride(buffer, first, count);
+  };
   for (size_t dim = 0; dim < positions.size();) {
     ReassociationIndices &group = groups.emplace_back(1, dim);
     auto first = dyn_cast<AffineDimExpr>(positions[dim++]);
@@ -130,7 +137,8 @@ ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
       auto [position, loop] = pair;
       return position == getAffineDimExpr(loop, op->getContext());
     };
-    if (run.size() == all.size() && llvm::all_of(llvm::zip(run, all), isLoop))
+    if (run.size() == all.size() && llvm::all_of(llvm::zip(run, all), isLoop) &&
+        isInOnePiece(dim - 1, all.size()))
       for (size_t more = 1; more < all.size(); ++more)
         group.push_back(dim++);
   }

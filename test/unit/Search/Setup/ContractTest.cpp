@@ -234,6 +234,11 @@ supportedWorkloads(llvm::ArrayRef<const CodegenModel *> paths,
                   {"fixedRows", Workload::rowSums(SizeRange::fixed(64),
                                                   SizeRange::fixed(1000))}},
                  /*isHalf=*/false);
+  if (result.empty())
+    addSupported({{"points", Workload::vectorSum({1, 100000})},
+                  {"openPoints", Workload::vectorSum({1, std::nullopt})},
+                  {"fixedPoints", Workload::vectorSum(SizeRange::fixed(4099))}},
+                 /*isHalf=*/false);
   return result;
 }
 
@@ -259,7 +264,7 @@ static void walk(llvm::ArrayRef<const CodegenModel *> paths,
       if (!names.empty() && !names.count(supported.name))
         continue;
       auto half =
-          supported.workload.reduction()->operations.front().operandType;
+          supported.workload.mainComputation().operations.front().operandType;
       auto [place, isNew] = named.try_emplace(
           supported.name + std::to_string(static_cast<int>(half)),
           std::move(supported));

@@ -7,7 +7,8 @@
 // An operator writes its outputs and reads everything else; it reads an output
 // only where no init is given. init and extras are read once, at the point that
 // is written, so one that equals the output in value and map may share its
-// buffer. Inputs are read at many points and may not.
+// buffer. Inputs are read at many points and may not, except those of a
+// `ukernel.pointwise`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DIALECT_UKERNEL_IR_OPERATORBUFFERIZATION_H
@@ -41,6 +42,12 @@ struct OperatorBufferization
       mlir::Operation *operation, const mlir::bufferization::AnalysisState &,
       llvm::ArrayRef<mlir::OpOperand *> operands) const {
     auto op = llvm::cast<OperatorOpInterface>(operation);
+    // Points read all that they need before they write.
+    if (llvm::isa<PointwiseOp>(operation))
+      return llvm::all_of(operands, [&](mlir::OpOperand *operand) {
+        return op.getMatchingIndexingMap(operand) ==
+               op.getMatchingIndexingMap(operands.front());
+      });
     // Of several outputs, one may be written before another's point is read.
     if (op.getNumDpsInits() != 1)
       return false;

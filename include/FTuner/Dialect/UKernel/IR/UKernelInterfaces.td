@@ -121,6 +121,14 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         return ::ftuner::ukernel::detail::startsFromOutput($_op);
       }]>,
 
+    InterfaceMethod<[{
+        Whether kernels take buffers with any strides. By default neighbours
+        along the last dimension are neighbours in memory, and the loops of a
+        fused axis lie in one piece.
+      }], "bool", "takesAnyStrides", (ins), "", [{
+        return false;
+      }]>,
+
     //===------------------------------------------------------------------===//
     // Slices of the reduce axes, on memrefs
     //===------------------------------------------------------------------===//

@@ -377,11 +377,80 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
   }];
 }
 
-def UKernel_IndexOp : UKernel_Op<"index", [Pure]> {
-  let summary = "position of an element of a row reduction along an axis";
+def UKernel_PointwiseOp : UKernel_Op<"pointwise", [
+    AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DestinationStyleOpInterface, UKernel_OperatorOpInterface,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "values of every point, from elements of the inputs";
   let description = [{
+    A chain of elementwise operators. `map` takes an element of every input and
+    yields an element of every output. The iteration space is one axis p, the
+    number of a point. With several loops p is fused of them, the last one
+    fastest, and maps have the loops as dimensions behind p. The first output has
+    the loops in their order, so that neighbours along p are neighbours in it.
+    `ukernel.index` gives the position of a point along a loop, or along p if
+    there is only one loop.
+
+    Buffers may have any strides. An input that has the map of an output may
+    share its buffer.
+
+    * `pointwise_c1`: maps have one dimension, or one and from two to eight
+      loops.
+    * `pointwise_c2`: an output has every loop, alone in a dimension; the first
+      one has them in their order.
+    * `pointwise_c3`: `map` yields elements of the outputs.
+
+    ```mlir
+    // y = x + bias
+    %y = ukernel.pointwise ins(%x, %bias : tensor<?x?xf32>, tensor<?xf32>)
+      outs(%o : tensor<?x?xf32>)
+      maps = [affine_map<(p, d0, d1) -> (d0, d1)>, affine_map<(p, d0, d1) -> (d1)>,
+              affine_map<(p, d0, d1) -> (d0, d1)>] map {
+      ^bb0(%a: f32, %b: f32):
+        %s = arith.addf %a, %b : f32
+        ukernel.yield %s : f32
+      } -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outputs,
+                       AffineMapArrayAttr:$indexing_maps,
+                       OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$map);
+  let assemblyFormat = [{
+    (`plan` `(` $plan^ `)`)? (`ins` `(` $inputs^ `:` type($inputs) `)`)?
+    `outs` `(` $outputs `:` type($outputs) `)` `maps` `=` $indexing_maps
+    (`ranges` `=` $ranges^)? `map` $map attr-dict (`->` type($results)^)?
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned kMaxLoops = 8;
+    /// Returns the number of loops: 1 if the axis p is the only dimension.
+    unsigned getNumLoops();
+
+    // OperatorOpInterface
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputsMutable(); }
+    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::llvm::StringRef getAxisName(unsigned axis);
+    ::llvm::SmallVector<::ftuner::ukernel::FusedLoop> getFusedLoops();
+    ::ftuner::OperandRole getOperandRole(unsigned number);
+    void describe(::ftuner::Workload &workload);
+    bool readsOutput() { return false; }
+    bool takesAnyStrides() { return true; }
+  }];
+}
+
+def UKernel_IndexOp : UKernel_Op<"index", [Pure]> {
+  let summary = "position of an element of a row reduction, or of a point";
+  let description = [{
+    In a `ukernel.row_reduction` the position along an axis, in a
+    `ukernel.pointwise` that along a loop.
+
     * `index_c1`: it is in a region of a `ukernel.row_reduction`, and the axis is
-      m, n or r.
+      m, n or r, or in one of a `ukernel.pointwise`, of whose loops `axis` is
+      the number.
     * `index_c2`: in `values` the axis is not r.
 
     ```mlir
