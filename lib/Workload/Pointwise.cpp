@@ -39,7 +39,6 @@ PointAccess PointwiseView::accessOf(const Operand &operand) const {
 bool PointwiseView::isVector(const Operand &operand) const {
   PointAccess access = accessOf(operand);
   return (access == PointAccess::Dense || access == PointAccess::Row) &&
-         operand.elementType != ElementType::I1 &&
          operand.elementType != ElementType::Other;
 }
 

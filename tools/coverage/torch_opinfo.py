@@ -323,8 +323,17 @@ def is_of_export(error):
     )
 
 
+def kernels_of(function):
+    """The kernels of a compiled function, in words such as "1 uKernels, 0 fallback kernels"."""
+    works = [one["work"] for one in function.module.manifest["functions"]]
+    ukernels, fallbacks = (
+        sum(len(work[kind]) for work in works) for kind in ("workloads", "fallback_kernels")
+    )
+    return f"{ukernels} uKernels, {fallbacks} fallback kernels"
+
+
 def outcome_of(group, operator, sample):
-    """How a sample ends, and the words with it."""
+    """How a sample ends, and the words with it; those of a right one name its kernels."""
     import ftuner.torch
 
     case = Case(operator, sample)
@@ -352,7 +361,7 @@ def outcome_of(group, operator, sample):
                 return WRONG, problem
     except Exception as error:
         return CRASHED, f"at the call: {type(error).__name__}: {' '.join(str(error).split())[:400]}"
-    return RIGHT, ""
+    return RIGHT, kernels_of(function)
 
 
 #: Words that must not occur in messages to users: addresses, unfinished code, Python objects, operations of dialects.
@@ -481,12 +490,13 @@ sizes, at larger ones, and for pointwise operators and reductions with NaN, infi
 Samples that `torch.export` does not take are not counted. Random and complex numbers, sorts, linear algebra, and results
 whose size depends on data are not part of the table. Two exceptions: `searchsorted` is not run at larger sizes, since
 its operand `sorter` would be no permutation; norms and variances that return their mean get no infinities, since
-PyTorch's mean of an infinite row is NaN.
+PyTorch's mean of an infinite row is NaN. The last columns count right samples that one uKernel computes, and those with
+fallback kernels; the other samples have several uKernels, or move nothing.
 
 {date}, torch {torch}, iree-base-compiler {iree}, at most {count} samples of each operator:
 
-| group | operators | samples | right | refused | wrong, crashed or unclear |
-|---|---|---|---|---|---|
+| group | operators | samples | right | refused | wrong, crashed or unclear | one uKernel | fallback kernels |
+|---|---|---|---|---|---|---|---|
 {totals}
 
 ## By operator
@@ -509,6 +519,12 @@ def page(results, chosen, count):
     """The page of the docs; `results` are outcomes and words by operator and sample."""
     from importlib.metadata import version
 
+    def kernels(found):
+        """The right samples that one uKernel computes, and those with fallback kernels."""
+        words = [words for outcome, words in found if outcome == RIGHT]
+        one = sum(text == "1 uKernels, 0 fallback kernels" for text in words)
+        return f"{one} | {sum(not text.endswith(' 0 fallback kernels') for text in words)}"
+
     def cells(found):
         counts = collections.Counter(outcome for outcome, _ in found if outcome != LEFT)
         bad = sum(counts[outcome] for outcome in (UNCLEAR, WRONG, CRASHED))
@@ -518,7 +534,7 @@ def page(results, chosen, count):
     for group in ("pointwise", "reductions", "indexing", "shapes", None):
         names = [name for name, (its, _) in chosen.items() if group in (its, None)]
         found = [outcome for name in names for outcome in results.get(name, {}).values()]
-        totals.append(f"| {group or 'all'} | {len(names)} | {cells(found)} |")
+        totals.append(f"| {group or 'all'} | {len(names)} | {cells(found)} | {kernels(found)} |")
     for name, found in sorted(results.items()):
         reasons = collections.Counter(
             reason_of(words) for outcome, words in found.values() if outcome not in (RIGHT, LEFT)

@@ -34,8 +34,7 @@ public:
   explicit PointwiseView(const Workload &workload) : workload(&workload) {}
 
   PointAccess accessOf(const Operand &operand) const;
-  /// Returns whether threads may move the operand in vectors. Booleans are
-  /// bytes in memory, which vectors of them are not.
+  /// Returns whether threads may move the operand in vectors.
   bool isVector(const Operand &operand) const;
   /// Returns whether a vector of points must not reach from one trip of the
   /// last loop into the next: some operand asks for the loops.

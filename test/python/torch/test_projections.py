@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 from typing import Any
 
@@ -79,11 +80,17 @@ def test_attention(form: str, rng: Any) -> None:
             model, tensors(2, 5, 9), dynamic_shapes=shapes, projections=projections
         )
         runs[projections] = exported.compile(**COMPILER)
-    joined, separate = (run.report.data for run in runs.values())
-    saved = 1 if is_cross else 2
-    assert len(separate["workloads"]) == 7
-    assert len(joined["workloads"]) == 7 - saved
-    assert len(joined["fallback_kernels"]) == len(separate["fallback_kernels"])
+    joined, separate = (
+        collections.Counter(
+            kernel["kind"]
+            for kind in ("workloads", "fallback_kernels")
+            for kernel in run.report.data[kind]
+        )
+        for run in runs.values()
+    )
+    # Six products and a softmax, beside what moves and turns.
+    assert separate["contraction"] == 6
+    assert separate - joined == {"contraction": 1 if is_cross else 2}
     for sizes in ((1, 1, 1), (3, 7, 5), (1, 71, 67), (2, 0, 3)):
         given = tensors(*sizes)
         with torch.no_grad():

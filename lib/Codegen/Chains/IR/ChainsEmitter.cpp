@@ -23,6 +23,7 @@ namespace {
 /// An operand, as elements behind an address.
 struct Source {
   /// The buffer from its first element on, in one dimension; null for a scalar.
+  /// Booleans are bytes.
   Value elements;
   /// The value of a scalar, which all points share.
   Value scalar;
@@ -89,7 +90,7 @@ private:
            (length && *length % layout.vector == 0);
   }
   Values computePoint(ArrayRef<Elements> inputs, Point point, int64_t number);
-  void store(const Source &source, const Point &point, const Values &values);
+  void store(const Source &source, const Point &point, Values values);
   void computeVector(ArrayRef<Elements> inputs, const Point &point,
                      int64_t width);
   void emitVector(Value number, int64_t width);
@@ -168,6 +169,14 @@ Source ChainsEmitter::createSource(unsigned number) {
   source.elements = memref::ReinterpretCastOp::create(
       b, flat, view.getSource(), b.getIndexAttr(0), ArrayRef<OpFoldResult>{end},
       ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  // Vectors of booleans would be packed by bits. Buffers of both types become
+  // the same descriptor.
+  if (type.getElementType().isInteger(1))
+    source.elements =
+        UnrealizedConversionCastOp::create(
+            b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type()),
+            source.elements)
+            .getResult(0);
   return source;
 }
 
@@ -325,8 +334,11 @@ Values ChainsEmitter::computePoint(ArrayRef<Elements> inputs, Point point,
   }
   IRMapping mapping;
   for (auto [argument, elements] : llvm::zip_equal(body.getArguments(), inputs))
-    if (Value element = elementOf(elements, number))
+    if (Value element = elementOf(elements, number)) {
+      if (element.getType() != argument.getType())
+        element = arith::TruncIOp::create(b, argument.getType(), element);
       mapping.map(argument, element);
+    }
   for (Operation &inner : body.without_terminator()) {
     auto index = dyn_cast<ukernel::IndexOp>(inner);
     if (!index) {
@@ -347,10 +359,13 @@ Values ChainsEmitter::computePoint(ArrayRef<Elements> inputs, Point point,
 }
 
 void ChainsEmitter::store(const Source &source, const Point &point,
-                          const Values &values) {
+                          Values values) {
   Value distance = distanceOf(source, point);
   auto width = static_cast<int64_t>(values.size());
-  Type element = values.front().getType();
+  Type element = getElementTypeOrSelf(source.elements.getType());
+  if (values.front().getType() != element)
+    for (Value &value : values)
+      value = arith::ExtUIOp::create(b, element, value);
   if (width > 1 && source.isVector) {
     auto type = VectorType::get({width}, element);
     Value vector = vector::FromElementsOp::create(b, type, values);
