@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Chains of elementwise operators: predicted bandwidth, beside measured operators of equal bytes, and sectors.
 
-Three tables. The first has the predicted time of chains and the share of the best copy bandwidth measured on the card
+Four tables. The first has the predicted time of chains and the share of the best copy bandwidth measured on the card
 (`stream_best_share` of its calibration times the sheet's) that their bytes are. The second divides predicted times by those
 of memory_ops_f16, the device times of an early vLLM: `add`, `gelu` and `silu_mul`. The third has the 32-byte sectors that
-kernels move in the emulator over the fewest that their elements need. Nothing is measured.
+kernels move in the emulator over the fewest that their elements need. The fourth states the bytes that an SM must have in
+flight to reach its share of the bandwidth, by Little's law, and the threads of the chosen kernel that ask for so many.
+Nothing is measured.
 """
 
 from __future__ import annotations
@@ -216,8 +218,33 @@ def sector_rows(device):
     return rows
 
 
+def flight_rows(devices):
+    """Bytes in flight of an SM: its share of the best bandwidth times the latency of a load from DRAM."""
+    import ftuner
+    from ftuner.latency.model import model
+
+    rows = [
+        ["device", "bytes an SM must have in flight", "bytes of a thread", "threads that suffice"]
+    ]
+    chain = CHAINS["add, f16"]
+    for device in devices:
+        source, figures = model().device(device)
+        constants = model().default_calibration(source)
+        per_cycle = best_gbps(device) / figures["sm_count"] / (figures["clock_mhz"] * 1e-3)
+        latency = constants["stream_latency"] * (1 + constants["stream_dram_latency"])
+        needed = per_cycle * latency
+        (workload,) = ftuner.describe.explanation.explain_data(
+            chain.text(), [{"M": 65536, "N": 4096}], device=device
+        )["workloads"]
+        schedule = workload["shapes"][0]["program"]["schedule"]
+        asked = 2 * schedule["vectors"] * schedule["access"]
+        rows.append([device, f"{needed:,.0f}", str(asked), f"{needed / asked:,.0f}"])
+    return rows
+
+
 HOW = ": predicted µs (share of the best measured copy bandwidth), nothing was measured"
 HOW_MEASURED = ": predicted over measured times of memory_ops_f16, geometric means (rows)"
+HOW_FLIGHT = ": add of f16, 65536 x 4096, by the constants of the latency model"
 HOW_SECTORS = ": 32-byte sectors over the fewest, by the emulator's counters"
 
 
@@ -236,6 +263,7 @@ def main():
             tables.made(share_rows(options.devices), HOW),
             tables.made(measured_rows(("a100", "a40", "h100"), options.step), HOW_MEASURED),
             tables.made(sector_rows("h100"), HOW_SECTORS),
+            tables.made(flight_rows(options.devices), HOW_FLIGHT),
         ]
     except ftuner.Error as error:
         sys.exit(f"error: {error}")
