@@ -29,14 +29,15 @@ CASES = (
 )
 
 
-def export(form, dtype):
+def export(form, dtype, shape=None, max_batch=256):
+    """Exported attention of a form; `shape` are query heads, key heads and elements of a head."""
     from torch.export import Dim
     from torch.nn.functional import scaled_dot_product_attention
 
     import ftuner.torch
     import torch
 
-    heads, groups, width = (12, 12, 64) if form == "encoder" else (32, 8, 128)
+    heads, groups, width = shape or ((12, 12, 64) if form == "encoder" else (32, 8, 128))
 
     class Attention(torch.nn.Module):
         def forward(self, q, k, v, mask=None):
@@ -46,7 +47,7 @@ def export(form, dtype):
             )
             return result.transpose(1, 2)
 
-    batch, length = Dim("B", max=256), Dim("L", max=16384)
+    batch, length = Dim("B", max=max_batch), Dim("L", max=16384)
     queries = 1 if form == "decode" else 9
     given = [
         torch.zeros(3, n, h, width, dtype=dtype)

@@ -37,7 +37,7 @@ def test_model(name: str) -> None:
         assert error < 4 * eager + 1e-7, f"{name} at {size}: {error}, eager {eager}"
     report = run.report
     assert report.products == case.products
-    assert report.fallback_kernels == sum(report.operators.values()) > 0
+    assert report.fallback_kernels == sum(report.operators.values())
     assert all(operator.startswith(("linalg.", "tensor.")) for operator in report.operators)
     assert f"{report.fallback_kernels} fallback kernels" in str(report)
     check_declared_sizes(case, exported.text, run)
