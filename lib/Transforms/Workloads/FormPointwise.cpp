@@ -1,13 +1,17 @@
 //===- FormPointwise.cpp - Elementwise operators to ukernel.pointwise -----===//
 #include "FTuner/Transforms/Passes.h"
+#include "Linalg/LinalgPatterns.h"
 #include "PointwiseFormation.h"
 
 #include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELFORMPOINTWISEPASS
@@ -16,6 +20,78 @@ namespace ftuner {
 
 using namespace mlir;
 using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Fusion
+//===----------------------------------------------------------------------===//
+
+/// Returns true if an operator can be part of an elementwise consumer that
+/// reads each of its elements several times: its body has no expensive
+/// function.
+static bool isCheap(linalg::LinalgOp op) {
+  return llvm::none_of(*op.getBlock(), [](Operation &inner) {
+    return isa<math::MathDialect>(inner.getDialect()) &&
+           !isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp,
+                math::FloorOp, math::IsFiniteOp, math::IsInfOp, math::IsNaNOp,
+                math::RoundEvenOp, math::RoundOp, math::TruncOp>(inner);
+  });
+}
+
+/// Returns the elementwise operator that makes a value for one user only; null
+/// if something else makes it.
+static linalg::LinalgOp elementwiseProducer(Value value) {
+  auto op = value.getDefiningOp<linalg::LinalgOp>();
+  bool isElementwise = op && op->hasOneUse() && !isa<linalg::FillOp>(*op) &&
+                       op.hasPureTensorSemantics() &&
+                       op.getNumParallelLoops() == op.getNumLoops();
+  return isElementwise ? op : linalg::LinalgOp();
+}
+
+/// Returns true if an elementwise producer becomes part of an elementwise
+/// consumer.
+static bool shouldFuse(OpOperand *operand) {
+  auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+  linalg::LinalgOp producer = elementwiseProducer(operand->get());
+  if (!consumer || !producer ||
+      consumer.getNumParallelLoops() != consumer.getNumLoops())
+    return false;
+  return isCheap(producer) ||
+         consumer.getMatchingIndexingMap(operand).isPermutation();
+}
+
+/// Returns true if a reshape only drops dimensions of size 1 from the result of
+/// a cheap elementwise operator, for elementwise consumers that repeat it.
+static bool shouldDropUnitDims(OpOperand *operand) {
+  auto reshape = dyn_cast<tensor::CollapseShapeOp>(operand->getOwner());
+  linalg::LinalgOp producer = elementwiseProducer(operand->get());
+  if (!reshape || !producer || producer.hasIndexSemantics() ||
+      !isCheap(producer) ||
+      !llvm::all_of(reshape->getUsers(), llvm::IsaPred<linalg::LinalgOp>))
+    return false;
+  ArrayRef<int64_t> shape = reshape.getSrcType().getShape();
+  return llvm::all_of(reshape.getReassociationIndices(),
+                      [&](const auto &group) {
+                        return llvm::count_if(group, [&](int64_t dim) {
+                                 return shape[dim] != 1;
+                               }) <= 1;
+                      });
+}
+
+/// Fuses the elementwise operators that are left. The normalization leaves some
+/// apart for products and reductions of rows, which have their operators now.
+static LogicalResult fuseElementwise(FunctionOpInterface function) {
+  RewritePatternSet patterns(function.getContext());
+  linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+  linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
+                                                     shouldDropUnitDims);
+  populateDropUnitDimsPatterns(patterns);
+  populateCleanupPatterns(patterns);
+  return applyPatternsGreedily(function, std::move(patterns));
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
 
 namespace {
 struct UKernelFormPointwisePass
@@ -38,9 +114,13 @@ struct UKernelFormPointwisePass
       support = support->restrictedTo(*chosen);
     }
     IRRewriter rewriter(&getContext());
-    getOperation().walk([&](FunctionOpInterface function) {
+    WalkResult result = getOperation().walk([&](FunctionOpInterface function) {
       if (function.isExternal())
-        return;
+        return WalkResult::advance();
+      if (failed(fuseElementwise(function))) {
+        function.emitError("elementwise operators did not reach a fixed form");
+        return WalkResult::interrupt();
+      }
       SmallVector<linalg::LinalgOp> ops;
       function->walk([&](linalg::LinalgOp op) {
         if (isPointwiseWorkload(op, *support))
@@ -51,7 +131,10 @@ struct UKernelFormPointwisePass
         formPointwise(op, extents, rewriter);
         ++numFormed;
       }
+      return WalkResult::advance();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace
