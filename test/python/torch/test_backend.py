@@ -193,7 +193,7 @@ def test_a_value_used_twice_is_fused() -> None:
 
 
 def test_strided_slices_of_one_projection() -> None:
-    """Parts of a wider result are not contiguous: PyTorch's own copies stay."""
+    """Parts of a wider result are read in it."""
 
     def model(x: Tensor, w: Tensor) -> Tensor:
         q, k = (x @ w).split(8, dim=-1)
@@ -201,8 +201,8 @@ def test_strided_slices_of_one_projection() -> None:
 
     inputs = [(torch.randn(b, s, 6), torch.randn(6, 16)) for b, s in ((2, 5), (3, 7))]
     report = check_model(model, inputs)
-    assert report.taken == 2
-    assert report.copies == 2
+    assert report.taken == 2 and not report.operators
+    assert report.copies == report.copied_arguments == 0
 
 
 @pytest.fixture

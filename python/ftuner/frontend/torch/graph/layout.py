@@ -15,6 +15,9 @@ loop::
                   [B, H, S, D]: (b) (h) (m) (k)
                   [B, S, H, D]: (b) (m) (h) (k)  contiguous: read from here
 
+A slice of a tensor is read in that tensor, too: a dimension of it then is walked in part, from an
+offset on.
+
 Extents are ints, or sympy expressions of PyTorch's symbols; equal expressions
 are equal sizes at run time, which PyTorch's guards ensure.
 """
@@ -22,8 +25,9 @@ are equal sizes at run time, which PyTorch's guards ensure.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import sympy
@@ -54,11 +58,21 @@ ALIASES = {aten.alias.default, aten.detach.default}
 VIEWS = PERMUTATIONS | RESHAPES | EXPANSIONS | COPIES | ALIASES
 
 
+#: Operators that give parts of a tensor along a dimension, without a copy.
+SLICES = {aten.slice.Tensor, aten.select.int}
+#: Operators that give all parts of a tensor along a dimension, as a list.
+SPLITS = {aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int}
+
+
 def extent_of(size: int | torch.SymInt) -> Extent:
-    """A size of a tensor as an int or as an expression of PyTorch's symbols."""
+    """A size of a tensor as an int or as an expression of PyTorch's symbols.
+
+    Quotients are `FloorDiv`, also where PyTorch knows that nothing remains: it does not say so in strides.
+    """
     if isinstance(size, int):
         return size
-    expression = sympy.expand(size.node.shape_env.simplify(size.node.expr))
+    simple = size.node.shape_env.simplify(size.node.expr)
+    expression = sympy.expand(simple.replace(functions.CleanDiv, functions.FloorDiv))
     return int(expression) if expression.is_number else expression
 
 
@@ -109,9 +123,14 @@ def quotient(dividend: Extent, divisor: Extent) -> Extent | None:
     result = sympy.expand(sympy.cancel(sympy.sympify(dividend) / divisor))
     if result.is_number:
         return int(result) if result.is_integer else None
-    if not result.is_polynomial():
+    # Numbers of chunks, and other functions of symbols that are whole, count as symbols.
+    whole = {
+        one: sympy.Dummy(integer=True) for one in result.atoms(sympy.Function) if one.is_integer
+    }
+    polynomial = result.xreplace(whole)
+    if not polynomial.is_polynomial():
         return None
-    return result if all(factor.is_integer for factor in sympy.Poly(result).coeffs()) else None
+    return result if all(factor.is_integer for factor in sympy.Poly(polynomial).coeffs()) else None
 
 
 def reassociate(
@@ -280,52 +299,198 @@ def is_contiguous(node: fx.Node) -> bool:
     return True
 
 
+def memory_order(node: fx.Node) -> tuple[int, ...] | None:
+    """The dimensions of a tensor in the order that they have in memory.
+
+    None if it has gaps, or if its strides do not tell. Adds no guard.
+    """
+    value = node.meta["val"]
+    extents = shape_of(node)
+    strides = [stride_of(stride) for stride in value.stride()]
+    left = [dim for dim in range(len(extents)) if extents[dim] != 1]
+    inner: list[int] = []
+    step: Extent = 1
+    while left:
+        found = next((dim for dim in reversed(left) if strides[dim] == step), None)
+        if found is None:
+            return None
+        left.remove(found)
+        inner.insert(0, found)
+        step = product([step, extents[found]])
+    # Dimensions of extent 1 are in front.
+    return tuple(dim for dim in range(len(extents)) if extents[dim] == 1) + tuple(inner)
+
+
+def description(node: fx.Node) -> str:
+    """A tensor with its sizes and strides, for reasons in reports."""
+    value = node.meta["val"]
+    sizes, strides = (
+        ", ".join(map(str, map(extent_of, numbers))) for numbers in (value.shape, value.stride())
+    )
+    return f"'{node.name}' of sizes ({sizes}) and strides ({strides})"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A part of a dimension: it begins at `offset` in a dimension of `extent` elements."""
+
+    offset: int
+    extent: int
+
+
 @dataclass
 class Access:
-    """A tensor that a product can read, and the loops of its dimensions."""
+    """A tensor that a product can read, and the loops of its dimensions.
+
+    Attributes:
+        dims: the loops of the dimensions, in the order of memory where the tensor is dense.
+        order: the dimensions in the order that they have in memory; None: as they are.
+        cuts: the part of each dimension that is read; None: the dimension as a whole.
+        copies: copies between this tensor and the operand of the graph.
+        is_dense: true if all elements of the tensor lie in memory without gaps.
+    """
 
     node: fx.Node
     dims: Dims
     layout: Layout
-    #: Copies between this tensor and the operand of the graph.
     copies: int
     depth: int
+    cuts: tuple[Cut | None, ...]
+    order: tuple[int, ...] | None = None
+    is_dense: bool = False
 
     @property
-    def is_contiguous(self) -> bool:
-        return is_contiguous(self.node)
+    def has_cuts(self) -> bool:
+        return any(self.cuts)
+
+    @property
+    def segments(self) -> list[Dims]:
+        """The dimensions in runs that lie in memory without gaps: one that is cut is by itself.
+
+        Runs of whole dimensions, which may be empty, and dimensions that are cut take turns.
+        """
+        runs: list[Dims] = []
+        run: Dims = ()
+        for loops, cut in zip(self.dims, self.cuts):
+            if cut is None:
+                run = (*run, loops)
+            else:
+                runs += [run, (loops,)]
+                run = ()
+        return [*runs, run]
+
+    def in_memory(self) -> Access:
+        """The access with dimensions in the order of memory, as it is if the tensor has gaps."""
+        if is_contiguous(self.node):
+            return replace(self, is_dense=True)
+        order = memory_order(self.node)
+        if order is None:
+            return self
+        dims, cuts = (tuple(values[dim] for dim in order) for values in (self.dims, self.cuts))
+        return replace(self, dims=dims, cuts=cuts, order=order, is_dense=True)
+
+
+def _part_of(node: fx.Node) -> tuple[fx.Node, int, Cut, bool] | None:
+    """The tensor that a node is a part of, the dimension and the part, and whether the dimension
+    is dropped; None for other nodes, and where the part is not known."""
+    source, arguments = operand_of(node), node.args
+    position: Any = 0
+    if node.target is operator.getitem:
+        if source.op != "call_function" or source.target not in SPLITS:
+            return None
+        position, source, arguments = node.args[1], operand_of(source), source.args
+    elif node.target not in SLICES:
+        return None
+    if "val" not in source.meta:
+        return None
+    target, shape = node.target, shape_of(source)
+    if target is operator.getitem:
+        target = operand_of(node).target
+    dim_place = 2 if target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
+    dim: Any = arguments[dim_place] if len(arguments) > dim_place else 0
+    dim %= len(shape)
+    extent = shape[dim]
+    drops = target in (aten.select.int, aten.unbind.int)
+    if not isinstance(extent, int) or not isinstance(position, int):
+        return None
+    if target is aten.select.int:
+        position = arguments[2]
+        offset: Any = position % extent if isinstance(position, int) and extent else None
+    elif target is aten.unbind.int:
+        offset = position
+    elif target is aten.split.Tensor:
+        offset = position * arguments[1] if isinstance(arguments[1], int) else None
+    elif target is aten.split_with_sizes.default:
+        sizes: Any = arguments[1][:position]  # type: ignore[index]
+        offset = sum(sizes) if all(isinstance(size, int) for size in sizes) else None
+    else:
+        start = arguments[2] if len(arguments) > 2 else 0
+        step = arguments[4] if len(arguments) > 4 else 1
+        start = 0 if start is None else start
+        if not isinstance(start, int) or step != 1:
+            return None
+        offset = min(max(start + extent if start < 0 else start, 0), extent)
+    kept = 1 if drops else shape_of(node)[dim]
+    if offset is None or not isinstance(kept, int) or not kept:
+        return None
+    return source, dim, Cut(offset, extent), drops
 
 
 def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
-    """The tensors that hold an operand: itself, and those that it is a view of."""
+    """The tensors that hold an operand: itself, and those that it is a view or a part of."""
     copies = 0
     layout = layout.copy()
+    cuts: tuple[Cut | None, ...] = (None,) * len(dims)
     for depth in itertools.count():
-        yield Access(node, layout.resolve(dims), layout.copy(), copies, depth)
-        if node.op != "call_function" or node.target not in VIEWS:
+        yield Access(node, layout.resolve(dims), layout.copy(), copies, depth, cuts)
+        if node.op != "call_function":
             return
+        if node.target not in VIEWS:
+            part = (
+                _part_of(node) if node.target in SLICES or node.target is operator.getitem else None
+            )
+            if part is None:
+                return
+            node, dim, cut, drops = part
+            known = None if drops else cuts[dim]
+            if known is not None:
+                cut = Cut(cut.offset + known.offset, cut.extent)
+            after = dim if drops else dim + 1
+            dims = dims[:dim] + (() if drops else dims[dim],) + dims[after:]
+            cuts = (*cuts[:dim], cut, *cuts[after:])
+            continue
         if "val" not in operand_of(node).meta:  # The call of a function.
             return
+        if any(cuts):
+            if node.target not in PERMUTATIONS | ALIASES:
+                return
+            if node.target in PERMUTATIONS:
+                order = permutation_of(node)
+                cuts = tuple(cuts[order.index(dim)] for dim in range(len(order)))
         copies += node.target in COPIES
         previous = step_back(layout, node, layout.resolve(dims))
         if previous is None:
             return
         node, dims = operand_of(node), previous
+        if not any(cuts):
+            cuts = (None,) * len(dims)
 
 
 def accesses(layout: Layout, node: fx.Node, dims: Dims) -> list[Access]:
     """The tensors to read an operand from, best first.
 
-    Best is a tensor that lies contiguous before as many copies as possible, then
-    the one with the fewest views in between. The last is the operand itself, of
-    which a copy must be made if it is not contiguous.
+    Best is a dense tensor before as many copies as possible, then one that is read as a whole, then
+    one whose dimensions lie in their order, then the one with the fewest views in between. The last
+    is the operand itself, of which a copy must be made if it is not contiguous.
     """
-    found = list(walk_back(layout, node, dims))
+    found = [access.in_memory() for access in walk_back(layout, node, dims)]
     ranked = sorted(
-        (access for access in found if access.is_contiguous),
-        key=lambda access: (-access.copies, access.depth),
+        (access for access in found if access.is_dense),
+        key=lambda one: (-one.copies, one.has_cuts, one.order is not None, one.depth),
     )
-    return ranked + ([] if found[0].is_contiguous else [found[0]])
+    if is_contiguous(node):
+        return ranked
+    return [*ranked, next(walk_back(layout, node, dims))]
 
 
 def join_loops(layout: Layout, dims: Iterable[Dims]) -> list[tuple[Loop, ...]]:

@@ -63,21 +63,30 @@ def alternative_of(
         if node in known:
             continue
         known[node] = tensor
-        whole = list(lay.shape_of(source.node))
-        if whole != shape:
-            wanted = [size(s) if isinstance(s, fx.Node) else s for s in find(whole)]
+        extents = lay.shape_of(source.node)
+        order = source.order or range(len(extents))
+        in_memory = [extents[dim] for dim in order]
+        if in_memory != shape:
+            wanted = [size(s) if isinstance(s, fx.Node) else s for s in find(in_memory)]
             known[node] = graph.call_function(aten.reshape.default, (tensor, wanted))
+        if source.order is not None:
+            inverse = [order.index(dim) for dim in range(len(extents))]
+            known[node] = graph.call_function(aten.permute.default, (known[node], inverse))
 
     def copy(node: fx.Node) -> fx.Node:
         if node in known:
             return known[node]
-        if not isinstance(node.meta.get("val"), torch.Tensor):
+        if isinstance(node.meta.get("val"), (int, torch.SymInt)):
             return size(node)
         args, kwargs = fx.map_arg((node.args, node.kwargs), copy)
         known[node] = graph.create_node(node.op, node.target, args, kwargs)
         return known[node]
 
-    graph.output(copy(region.exits[0]))
+    result = copy(region.exits[0])
+    if region.orders[0] is not None:
+        # The function's result has its dimensions in the order of memory.
+        result = graph.call_function(aten.permute.default, (result, list(region.orders[0])))
+    graph.output(result)
     return Alternative(graph.python_code("self").src, [*sizes])
 
 

@@ -27,7 +27,7 @@ from ..graph.layout import Dims, Extent, Loop, join_loops
 from ..graph.nodes import Unsupported
 from ..histograms import Histogram, of_extent
 from .alternative import Alternative, alternative_of
-from .linalg import LinalgFunction, Operand, Operator, Range, Size
+from .linalg import LinalgFunction, Operand, Operator, Part, PartOfDim, Range, Size
 from .region import Region, Source
 from .steps import KINDS, Step, Tensor
 
@@ -149,7 +149,8 @@ def import_region(
     steps, results = region.kind.describe(region)
     steps, results = _needed(steps, results)
     dims = [source.dims for source in region.sources] + [step.dims for step in steps]
-    groups = {group[0]: group for group in join_loops(layout, dims)}
+    runs = [run for source in region.sources for run in source.segments]
+    groups = {group[0]: group for group in join_loops(layout, runs + [step.dims for step in steps])}
     row = layout.leaves(region.steps.reduced)
     reduced = [head for head in groups if head in row]
     if len(reduced) != 1:
@@ -173,6 +174,7 @@ def import_region(
         name=region.name,
         loops=named.sizes,
         arguments=tuple(numbers(source.dims) for source in region.sources),
+        parts=tuple(_part(source, layout, named, numbers) for source in region.sources),
         types=tuple(KINDS[source.node.meta["val"].dtype] for source in region.sources),
         num_scalars=len(region.scalars),
         operators=tuple(
@@ -196,10 +198,53 @@ def import_region(
     return ImportedRegion(
         region=region,
         function=function,
-        argument_shapes=[named.shape(loops) for loops in function.arguments],
+        argument_shapes=[
+            named.shape(loops) if part is None else _whole_shape(part, named)
+            for loops, part in zip(function.arguments, function.parts)
+        ],
         result_shapes=[named.shape(result.loops) for result in function.results],
         parts=named.parts,
     )
+
+
+def _part(
+    source: Source,
+    layout: lay.Layout,
+    named: NamedLoops,
+    numbers: Callable[[Dims], tuple[int, ...]],
+) -> Part | None:
+    """The part of an argument that the function reads; None if it reads all. Raises Unsupported."""
+    if not source.cuts:
+        return None
+    dims: list[int | PartOfDim] = []
+    runs = source.segments
+    # Between runs of whole dimensions there is one that is cut.
+    cuts = iter(cut for cut in source.cuts if cut is not None)
+    for place, run in enumerate(runs):
+        found = numbers(run)
+        if place % 2 == 0:
+            dims += found
+            continue
+        cut = next(cuts)
+        inner = lay.product(named.shape(found[1:]))
+        extent, offset = lay.quotient(cut.extent, inner), lay.quotient(cut.offset, inner)
+        if not isinstance(inner, int) or extent is None or offset is None:
+            shape = ", ".join(map(str, named.shape(found)))
+            raise Unsupported(
+                f"a part of {lay.description(source.node)}, elements from {cut.offset} on in"
+                f" {cut.extent}, that is split into ({shape})"
+            )
+        assert isinstance(extent, int) and isinstance(offset, int)
+        dims += [PartOfDim(found[0] if found else None, offset, extent), *found[1:]]
+    return Part(tuple(dims))
+
+
+def _whole_shape(part: Part, named: NamedLoops) -> list[Extent]:
+    """The extents of an argument that a function reads in part."""
+    shape: list[Extent] = []
+    for dim in part.dims:
+        shape += [dim.extent] if isinstance(dim, PartOfDim) else named.shape([dim])
+    return shape
 
 
 def _needed(steps: Sequence[Step], results: Sequence[Tensor]) -> tuple[list[Step], list[Tensor]]:
@@ -241,7 +286,7 @@ def _with_one_row(
         for number, source in enumerate(region.sources[2:], 2):
             loops = function.arguments[number]
             if rows not in loops and len(lay.shape_of(source.node)) > 1:
-                function = function.with_loops_of(number, (rows, *loops))
+                function = function.with_leading_loop(number, rows)
     return function
 
 

@@ -8,7 +8,7 @@ the *row* of reductions such as softmax, and the summed loop of a product::
     t1[p0, p1, ...] = epilogue(t0[...], arg2[...], ...)
 
 A tensor is read at one loop for each of its dimensions. Arguments are f32, f16, bf16 or i1, and
-contiguous. Weights are arguments, so they are never part of the text. Arithmetic is in f32, and a
+contiguous; of an argument the function may read a part. Weights are arguments, so they are never part of the text. Arithmetic is in f32, and a
 narrower result is rounded where its operator ends, as PyTorch rounds it, and where instructions
 say so.
 """
@@ -86,6 +86,28 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class PartOfDim:
+    """A dimension of an argument that is read in part.
+
+    Attributes:
+        loop: the loop that walks the part; None: the part is one element.
+        offset: the first element that is read.
+        extent: the number of elements of the dimension.
+    """
+
+    loop: int | None
+    offset: int
+    extent: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """The dimensions of an argument of which a part is read: a loop walks all of a dimension, or a part."""
+
+    dims: tuple[int | PartOfDim, ...]
+
+
+@dataclass(frozen=True)
 class Operator:
     """One `linalg.generic`.
 
@@ -119,14 +141,31 @@ class LinalgFunction:
     #: The operands that are returned.
     results: tuple[Operand, ...]
     symbols: tuple[tuple[str, Range], ...]
+    #: The part of each argument that is read, None for all of it. `arguments` has the loops of the
+    #: part. Empty: all arguments are read as wholes.
+    parts: tuple[Part | None, ...] = ()
+
+    def part_of(self, argument: int) -> Part | None:
+        """The part of an argument that is read; None: all of it."""
+        return self.parts[argument] if self.parts else None
+
+    def dims_of(self, argument: int) -> tuple[int | PartOfDim, ...]:
+        """The dimensions of an argument as a whole."""
+        part = self.part_of(argument)
+        return self.arguments[argument] if part is None else part.dims
+
+    def sizes_of(self, argument: int) -> list[Size]:
+        """The sizes of an argument as a whole."""
+        dims = self.dims_of(argument)
+        return [dim.extent if isinstance(dim, PartOfDim) else self.loops[dim] for dim in dims]
 
     def source_of(self, symbol: str) -> tuple[int, int]:
         """The first argument with a dimension of that symbol, and the dimension."""
         return next(
             (number, dim)
-            for number, loops in enumerate(self.arguments)
-            for dim, loop in enumerate(loops)
-            if self.loops[loop] == symbol
+            for number in range(len(self.arguments))
+            for dim, size in enumerate(self.sizes_of(number))
+            if size == symbol
         )
 
     @property
@@ -157,9 +196,9 @@ class LinalgFunction:
             return None
         return lhs.pop()
 
-    def with_loops_of(self, argument: int, loops: tuple[int, ...]) -> LinalgFunction:
-        """The function with other loops of an argument."""
-        name = f"arg{argument}"
+    def with_leading_loop(self, argument: int, loop: int) -> LinalgFunction:
+        """The function whose argument has one more loop, before its others."""
+        name, loops = f"arg{argument}", (loop, *self.arguments[argument])
 
         def changed(operator: Operator) -> Operator:
             operands = (
@@ -169,8 +208,11 @@ class LinalgFunction:
 
         arguments = [*self.arguments]
         arguments[argument] = loops
+        parts = [*self.parts]
+        if (part := self.part_of(argument)) is not None:
+            parts[argument] = Part((loop, *part.dims))
         operators = tuple(map(changed, self.operators))
-        return replace(self, arguments=tuple(arguments), operators=operators)
+        return replace(self, arguments=tuple(arguments), parts=tuple(parts), operators=operators)
 
     def __str__(self) -> str:
         return _Printer(self).text()
@@ -270,6 +312,7 @@ class _Printer:
                 *constants,
                 *self.sizes(),
                 *(f"    {name} = {text}" for text, name in self.empties.items()),
+                *(line for number in range(len(function.arguments)) for line in self.part(number)),
                 *self.lines,
                 f"    return {results} : {types}",
             ],
@@ -282,8 +325,33 @@ class _Printer:
 
     def argument(self, number: int) -> str:
         function = self.function
-        sizes = [function.loops[loop] for loop in function.arguments[number]]
-        return argument_text(number, sizes, function.types[number])
+        return argument_text(number, function.sizes_of(number), function.types[number])
+
+    def part(self, number: int) -> Iterator[str]:
+        """The part of an argument that is read, unless that is all."""
+        function = self.function
+        if function.part_of(number) is None:
+            return
+        offsets, sizes = [], []
+        for dim in function.dims_of(number):
+            loop = dim.loop if isinstance(dim, PartOfDim) else dim
+            size: Size = 1 if loop is None else function.loops[loop]
+            offsets.append(str(dim.offset if isinstance(dim, PartOfDim) else 0))
+            sizes.append(f"%{size}" if isinstance(size, str) else str(size))
+        whole = tensor_type(function.sizes_of(number), function.types[number])
+        part = self.tensor_type(function.arguments[number], function.types[number])
+        ones = ", ".join("1" for _ in sizes)
+        yield (
+            f"    %part{number} = tensor.extract_slice %arg{number}[{', '.join(offsets)}]"
+            f" [{', '.join(sizes)}] [{ones}] : {whole} to {part}"
+        )
+
+    def operand_text(self, operand: Operand) -> str:
+        """An operand of an operator: an argument, the part of one that is read, or a result."""
+        name = operand.name
+        if name.startswith("arg") and self.function.part_of(int(name[3:])) is not None:
+            name = name.replace("arg", "part")
+        return f"%{name}"
 
     def sizes(self) -> list[str]:
         """Each symbol, from the first argument that has it, and the length of a row."""
@@ -293,7 +361,7 @@ class _Printer:
             if not isinstance(size, str):
                 continue
             number, dim = function.source_of(size)
-            kind = self.tensor_type(function.arguments[number], function.types[number])
+            kind = tensor_type(function.sizes_of(number), function.types[number])
             lines += size_lines(size, number, dim, kind)
         length = function.loops[-1]
         if isinstance(length, str) and any(map(self.counts, function.operators)):
@@ -393,7 +461,7 @@ class _Printer:
             '"parallel"' if loop in operator.loops else '"reduction"' for loop in loops
         )
         types = ", ".join(self.tensor_type(operand.loops, operand.kind) for operand in operands)
-        ins = ", ".join(f"%{operand.name}" for operand in operands)
+        ins = ", ".join(map(self.operand_text, operands))
         self.lines += [
             f"    {result} = linalg.generic {{",
             f"        indexing_maps = [{(',' + chr(10) + ' ' * 25).join(maps)}],",

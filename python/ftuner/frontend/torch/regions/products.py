@@ -111,7 +111,7 @@ class ProductFinder(RegionFinder):
         layout, reduce, lhs, rhs, _ = self.operands[seed]
         state = State(_source, TYPES)
         state.steps.layout, state.steps.reduced = layout.copy(), (reduce,)
-        state.sources = [Source(access.node, access.dims) for access in (lhs, rhs)]
+        state.sources = [Source.of_access(access) for access in (lhs, rhs)]
         return state
 
     def emit_seed(self, node: fx.Node, state: State) -> None:
@@ -152,15 +152,20 @@ class ProductFinder(RegionFinder):
         if len(exits) > 1:
             return "several results"
         (exit,) = exits
+        if lay.memory_order(exit) is None:
+            return f"the result {lay.description(exit)} has gaps in memory, or overlaps itself"
         _, dims = self.result(exit, state)
+        walked = [loop for loops in dims for loop in loops]
         m, n = (state.layout.leaves((loop,))[-1] for loop in self._space(state))
-        if not lay.is_contiguous(exit) or not dims[-1] or dims[-1][-1] not in (m, n):
-            return "a result that is not contiguous"
+        if not walked or walked[-1] not in (m, n):
+            return f"neighbours in memory of the result {lay.description(exit)} are of several products"
         return None
 
     def result(self, node: fx.Node, state: State) -> tuple[tuple[int, ...] | None, Dims]:
+        order = None if lay.is_contiguous(node) else lay.memory_order(node)
         dims = state.layout.resolve(state.values[node].dims)
-        return None, _with_unit_loops(state.layout, dims, self._space(state))
+        dims = dims if order is None else tuple(dims[dim] for dim in order)
+        return order, _with_unit_loops(state.layout, dims, self._space(state))
 
     def _space(self, state: State) -> tuple[Loop, Loop]:
         """The loops m and n of the product."""
@@ -172,7 +177,7 @@ def _source(layout: Layout, node: fx.Node, dims: Dims) -> tuple[Source, Layout]:
     """The source of an operand of the epilogue; not one before a copy, which may be inside another
     region."""
     access = next(one for one in lay.accesses(layout, node, dims) if one.copies == 0)
-    return Source(access.node, access.dims), access.layout
+    return Source.of_access(access), access.layout
 
 
 def _join(steps: Sequence[Step], last: int, num_sources: int) -> tuple[list[Instruction], Value]:
@@ -215,9 +220,11 @@ def _operands(node: fx.Node) -> tuple[Layout, Loop, Access, Access, Dims]:
     layout.whole = frozenset({k})
     dims: Dims = (*batches, (m,), (n,))
     for lhs, rhs, final in _readable(layout, (left, right), batches, (m, n, k)):
-        if len(join_loops(final, [lhs.dims, rhs.dims, dims])) <= MAX_LOOPS:
+        if not _covers(final, (lhs, rhs), dims):
+            continue
+        if len(join_loops(final, [*lhs.segments, *rhs.segments, dims])) <= MAX_LOOPS:
             lhs, rhs = (
-                replace(access, dims=_with_unit_loops(final, access.dims, loops))
+                _with_units(final, access, loops)
                 for access, loops in ((lhs, (m, k)), (rhs, (k, n)))
             )
             return final, k, lhs, rhs, dims
@@ -245,6 +252,19 @@ def _is_readable(access: Access, rows: tuple[Loop, ...], reduce: Loop) -> bool:
     """
     walked = [loop for loops in access.dims for loop in loops]
     return bool(walked) and reduce in walked and walked[-1] in (rows[-1], reduce)
+
+
+def _covers(layout: Layout, factors: Iterable[Access], result: Dims) -> bool:
+    """Returns whether each loop of the result walks a factor; else one product would be computed often."""
+    walked = {loop for factor in factors for loops in layout.resolve(factor.dims) for loop in loops}
+    every = (loop for loops in layout.resolve(result) for loop in loops)
+    return all(loop in walked or layout.extents[loop] == 1 for loop in every)
+
+
+def _with_units(layout: Layout, access: Access, loops: Iterable[Loop]) -> Access:
+    """The access with its missing loops of extent 1 in front."""
+    dims = _with_unit_loops(layout, access.dims, loops)
+    return replace(access, dims=dims, cuts=(None,) * (len(dims) - len(access.dims)) + access.cuts)
 
 
 def _with_unit_loops(layout: Layout, dims: Dims, loops: Iterable[Loop]) -> Dims:

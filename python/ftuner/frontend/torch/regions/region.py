@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from ..graph import layout as lay
-from ..graph.layout import Dims, Extent, Layout, Loop
+from ..graph.layout import Access, Cut, Dims, Extent, Layout, Loop
 from ..graph.nodes import Unsupported, is_cpu_scalar
 from .elementwise import is_elementwise
 from .linalg import Range
@@ -41,11 +41,26 @@ class Source:
     Attributes:
         dims: the loops of its dimensions in memory.
         order: the node's dimensions in the order that they have in memory; None: as they are.
+        cuts: the part of each dimension in memory that the function reads; empty: all of them as
+            wholes.
+        segments: the dimensions in runs that lie in memory without gaps; see `Access.segments`.
     """
 
     node: fx.Node
     dims: Dims
     order: tuple[int, ...] | None = None
+    cuts: tuple[Cut | None, ...] = ()
+    segments: tuple[Dims, ...] = ()
+
+    @staticmethod
+    def of_access(access: Access) -> Source:
+        cuts = access.cuts if access.has_cuts else ()
+        return Source(access.node, access.dims, access.order, cuts, tuple(access.segments))
+
+    def is_same(self, other: Source, layout: Layout) -> bool:
+        """Returns whether another source is the same elements in the same loops."""
+        is_same_memory = (self.node, self.order, self.cuts) == (other.node, other.order, other.cuts)
+        return is_same_memory and layout.resolve(self.dims) == layout.resolve(other.dims)
 
     @property
     def is_dense(self) -> bool:
@@ -262,7 +277,7 @@ class State:
         source, self.steps.layout = self.find_source(layout, node, layout.resolve(tuple(walked)))
         self.known.setdefault(node, tuple(walked))
         for number, other in enumerate(self.sources):
-            if other.node is source.node and self.layout.resolve(other.dims) == source.dims:
+            if other.is_same(source, self.layout):
                 return Tensor(f"arg{number}", source.dims, kind)
         self.sources.append(source)
         return Tensor(f"arg{len(self.sources) - 1}", source.dims, kind)

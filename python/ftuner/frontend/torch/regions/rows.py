@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from ..graph import layout as lay
-from ..graph.layout import Access, Dims, Extent, Layout
+from ..graph.layout import Dims, Layout
 from ..graph.nodes import Unsupported
 from . import (
     row_choice,
@@ -80,39 +80,15 @@ def _is_chosen(context: Context) -> bool:
 KIND = RowKind()
 
 
-def memory_order(node: fx.Node) -> tuple[int, ...] | None:
-    """The dimensions of a tensor in the order that they have in memory.
-
-    None if it has gaps, or if its strides do not tell. Adds no guard.
-    """
-    value = node.meta["val"]
-    extents = lay.shape_of(node)
-    strides = [lay.stride_of(stride) for stride in value.stride()]
-    left = [dim for dim in range(len(extents)) if extents[dim] != 1]
-    inner: list[int] = []
-    step: Extent = 1
-    while left:
-        found = next((dim for dim in reversed(left) if strides[dim] == step), None)
-        if found is None:
-            return None
-        left.remove(found)
-        inner.insert(0, found)
-        step = lay.product([step, extents[found]])
-    # Dimensions of extent 1 are in front.
-    return tuple(dim for dim in range(len(extents)) if extents[dim] == 1) + tuple(inner)
-
-
 def _source(layout: Layout, node: fx.Node, dims: Dims) -> tuple[Source, Layout]:
     """The source of a tensor, and the loops then. Raises Unsupported if that needs a copy."""
-    candidates: list[Access] = lay.accesses(layout, node, layout.resolve(dims))
-    for access in [*candidates, *lay.walk_back(layout, node, dims)]:
-        if access.is_contiguous:
-            return Source(access.node, access.dims), access.layout
-        order = memory_order(access.node)
-        if order is not None:
-            in_memory = tuple(access.dims[dim] for dim in order)
-            return Source(access.node, in_memory, order), access.layout
-    raise Unsupported("an operand that no contiguous tensor holds")
+    access = lay.accesses(layout, node, layout.resolve(dims))[0]
+    if not access.is_dense:
+        raise Unsupported(
+            f"the operand {lay.description(node)} has gaps in memory: rows are read from tensors"
+            " without gaps, and from parts of them that the graph makes"
+        )
+    return Source.of_access(access), access.layout
 
 
 class RowFinder(RegionFinder):
@@ -218,7 +194,7 @@ class RowFinder(RegionFinder):
             _is_copy_of(node, exits) for node in exits
         ):
             return "a copy of another tensor"
-        if any(memory_order(node) is None for node in exits):
+        if any(lay.memory_order(node) is None for node in exits):
             return "a result that is not dense"
         if sum(_has_rows(value, state) for value in values) > MAX_RESULTS:
             return f"more than {MAX_RESULTS} results of whole rows"
@@ -228,7 +204,7 @@ class RowFinder(RegionFinder):
         )
 
     def result(self, node: fx.Node, state: State) -> tuple[tuple[int, ...] | None, Dims]:
-        order = None if lay.is_contiguous(node) else memory_order(node)
+        order = None if lay.is_contiguous(node) else lay.memory_order(node)
         dims = state.layout.resolve(state.values[node].dims)
         return order, dims if order is None else tuple(dims[dim] for dim in order)
 
