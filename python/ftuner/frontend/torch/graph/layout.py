@@ -28,7 +28,7 @@ import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import sympy
 from torch.utils._sympy import functions
@@ -386,54 +386,64 @@ class Access:
         order = memory_order(self.node)
         if order is None:
             return self
-        dims, cuts = (tuple(values[dim] for dim in order) for values in (self.dims, self.cuts))
-        return replace(self, dims=dims, cuts=cuts, order=order, is_dense=True)
+        return replace(
+            self,
+            dims=tuple(self.dims[dim] for dim in order),
+            cuts=tuple(self.cuts[dim] for dim in order),
+            order=order,
+            is_dense=True,
+        )
 
 
-def _part_of(node: fx.Node) -> tuple[fx.Node, int, Cut, bool] | None:
-    """The tensor that a node is a part of, the dimension and the part, and whether the dimension
-    is dropped; None for other nodes, and where the part is not known."""
-    source, arguments = operand_of(node), node.args
-    position: Any = 0
+@dataclass(frozen=True)
+class _Part:
+    """A part of a tensor along a dimension, which is dropped if the part is one `element`."""
+
+    source: fx.Node
+    dim: int
+    cut: Cut
+    is_element: bool
+
+
+def _part_of(node: fx.Node) -> _Part | None:
+    """The part of another tensor that a node is; None for other nodes, or if the part is not known."""
+    source, taken, position = operand_of(node), node, 0
     if node.target is operator.getitem:
-        if source.op != "call_function" or source.target not in SPLITS:
+        taken, position = source, cast(int, node.args[1])
+        if taken.target not in SPLITS:
             return None
-        position, source, arguments = node.args[1], operand_of(source), source.args
-    elif node.target not in SLICES:
+        source = operand_of(taken)
+    if "val" not in source.meta:  # The call of a function.
         return None
-    if "val" not in source.meta:
-        return None
-    target, shape = node.target, shape_of(source)
-    if target is operator.getitem:
-        target = operand_of(node).target
-    dim_place = 2 if target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
-    dim: Any = arguments[dim_place] if len(arguments) > dim_place else 0
-    dim %= len(shape)
-    extent = shape[dim]
-    drops = target in (aten.select.int, aten.unbind.int)
-    if not isinstance(extent, int) or not isinstance(position, int):
-        return None
-    if target is aten.select.int:
-        position = arguments[2]
-        offset: Any = position % extent if isinstance(position, int) and extent else None
-    elif target is aten.unbind.int:
+    arguments: tuple[Any, ...] = taken.args
+    place = 2 if taken.target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
+    shape = shape_of(source)
+    dim: int = (arguments[place] if len(arguments) > place else 0) % len(shape)
+    is_element = taken.target in (aten.select.int, aten.unbind.int)
+    extent, kept = shape[dim], 1 if is_element else shape_of(node)[dim]
+    offset: Any
+    if taken.target is aten.select.int:
+        offset = arguments[2]
+    elif taken.target is aten.unbind.int:
         offset = position
-    elif target is aten.split.Tensor:
-        offset = position * arguments[1] if isinstance(arguments[1], int) else None
-    elif target is aten.split_with_sizes.default:
-        sizes: Any = arguments[1][:position]  # type: ignore[index]
-        offset = sum(sizes) if all(isinstance(size, int) for size in sizes) else None
+    elif taken.target is aten.split.Tensor:
+        offset = arguments[1] * position
+    elif taken.target is aten.split_with_sizes.default:
+        offset = sum(arguments[1][:position]) if _are_known(arguments[1]) else None
     else:
-        start = arguments[2] if len(arguments) > 2 else 0
-        step = arguments[4] if len(arguments) > 4 else 1
-        start = 0 if start is None else start
-        if not isinstance(start, int) or step != 1:
+        offset = arguments[2] if len(arguments) > 2 else 0
+        if len(arguments) > 4 and arguments[4] != 1:
             return None
-        offset = min(max(start + extent if start < 0 else start, 0), extent)
-    kept = 1 if drops else shape_of(node)[dim]
-    if offset is None or not isinstance(kept, int) or not kept:
+    if not _are_known([offset, kept, extent]) or not kept:
         return None
-    return source, dim, Cut(offset, extent), drops
+    assert isinstance(extent, int)
+    offset = offset + extent if offset < 0 else offset
+    return _Part(source, dim, Cut(max(offset, 0), extent), is_element)
+
+
+def _are_known(sizes: Sequence[Any]) -> bool:
+    """Returns whether sizes are numbers, rather than symbols or nodes."""
+    return all(isinstance(size, int) for size in sizes)
 
 
 def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
@@ -445,28 +455,28 @@ def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
         yield Access(node, layout.resolve(dims), layout.copy(), copies, depth, cuts)
         if node.op != "call_function":
             return
-        if node.target not in VIEWS:
-            part = (
-                _part_of(node) if node.target in SLICES or node.target is operator.getitem else None
-            )
+        if node.target in SLICES or node.target is operator.getitem:
+            part = _part_of(node)
             if part is None:
                 return
-            node, dim, cut, drops = part
-            known = None if drops else cuts[dim]
+            dim, after = part.dim, part.dim + (not part.is_element)
+            cut, known = part.cut, None if part.is_element else cuts[dim]
             if known is not None:
-                cut = Cut(cut.offset + known.offset, cut.extent)
-            after = dim if drops else dim + 1
-            dims = dims[:dim] + (() if drops else dims[dim],) + dims[after:]
+                cut = replace(cut, offset=cut.offset + known.offset)
+            node = part.source
+            dims = (*dims[:dim], () if part.is_element else dims[dim], *dims[after:])
             cuts = (*cuts[:dim], cut, *cuts[after:])
             continue
+        if node.target not in VIEWS:
+            return
         if "val" not in operand_of(node).meta:  # The call of a function.
             return
         if any(cuts):
             if node.target not in PERMUTATIONS | ALIASES:
                 return
             if node.target in PERMUTATIONS:
-                order = permutation_of(node)
-                cuts = tuple(cuts[order.index(dim)] for dim in range(len(order)))
+                permutation = permutation_of(node)
+                cuts = tuple(cuts[permutation.index(dim)] for dim in range(len(cuts)))
         copies += node.target in COPIES
         previous = step_back(layout, node, layout.resolve(dims))
         if previous is None:
