@@ -41,13 +41,14 @@ EPILOGUES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...], b
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[list[bool]]:
-    """The answers of each request to the compiler, which knows nothing from before."""
+    """Whether each function of each request to the compiler, which knows nothing from before, is one kernel."""
     made: list[list[bool]] = []
     known = kernels._form
 
-    def form(*arguments: Any) -> list[bool]:
-        made.append(known(*arguments))
-        return made[-1]
+    def form(*arguments: Any) -> list[tuple[str, ...]]:
+        found = known(*arguments)
+        made.append([one == ("ukernel",) for one in found])
+        return found
 
     monkeypatch.setattr(kernels, "_form", form)
     monkeypatch.setattr(kernels, "_answers", {})
@@ -115,7 +116,7 @@ def test_without_a_compiler_regions_stay_whole(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(kernels.locations, "tool", missing)
     oracle = kernels.KernelOracle(Settings("h200", True))
-    assert oracle.is_one_kernel("anything")
+    assert oracle.is_wanted("anything", 1)
     oracle.note(["anything"])
     oracle.ask()
 
@@ -125,8 +126,8 @@ def test_functions_that_the_compiler_refuses() -> None:
     oracle = kernels.KernelOracle(Settings("h200", True))
     oracle.note(["module {", "module { func.func @function() { return } }"])
     oracle.ask()
-    assert oracle.is_one_kernel("module {")
-    assert oracle.is_one_kernel("module { func.func @function() { return } }") is False
+    assert oracle.is_wanted("module {", 1)
+    assert oracle.is_wanted("module { func.func @function() { return } }", 1) is False
 
 
 def test_rows_of_rules() -> None:

@@ -34,6 +34,9 @@ class Source(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def max_kernels(self) -> int: ...
+
 
 def without_name(source: Source) -> str:
     """The module's text, equal where nothing but the names of the functions differ."""
@@ -85,7 +88,7 @@ class Library:
         Raises whatever `ftuner.compile` raises, other than `CompileError`.
         """
         identity = settings.identity()
-        keys = [(without_name(function), identity) for function in functions]
+        keys = [(without_name(one), one.max_kernels > 1, identity) for one in functions]
         while True:
             wanted: list[_Task] = []
             new_tasks: dict[Hashable, _Task] = {}
@@ -152,7 +155,7 @@ def _compile(function: Source, settings: Settings) -> Built:
         return error
     (compiled,) = module.functions.values()
     simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
-    if simple:
+    if simple and function.max_kernels == 1:
         return Unsupported("simple kernels beside the uKernels: " + ", ".join(simple))
     return compiled
 

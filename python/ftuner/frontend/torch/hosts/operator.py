@@ -131,6 +131,9 @@ class Recipe:
     settings: Settings
     results: tuple[Result, ...]
 
+    #: Functions that PyTorch's caches keep are one kernel.
+    max_kernels = 1
+
     def __str__(self) -> str:
         return self.mlir
 

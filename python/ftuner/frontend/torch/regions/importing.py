@@ -152,14 +152,16 @@ def import_region(
     runs = [run for source in region.sources for run in source.segments]
     groups = {group[0]: group for group in join_loops(layout, runs + [step.dims for step in steps])}
     row = layout.leaves(region.steps.reduced)
-    reduced = [head for head in groups if head in row]
-    if len(reduced) != 1:
-        raise Unsupported("reduced dimensions that do not lie side by side")
+    reduced = [loop for loop in row if loop in groups]
+    max_kernels = region.kind.max_kernels(region)
+    if len(reduced) != 1 and max_kernels == 1:
+        tensor = lay.description(region.sources[0].node)
+        raise Unsupported(f"reduced dimensions that do not lie side by side in {tensor}")
     used = {loop for walk in dims for loops in layout.resolve(walk) for loop in loops}
     outer = [head for head in groups if head not in reduced and head in used]
     walk = [loop for loops in layout.resolve(results[0].dims) for loop in loops]
     named = NamedLoops.for_groups(layout, groups, [*region.kind.heads(outer, walk), *reduced])
-    length = range_of(named.extents[reduced[0]], shape_env)
+    length = range_of(lay.product([named.extents[loop] for loop in reduced]), shape_env)
     region.kind.check(region, length, is_in_order=groups[reduced[0]] == row)
 
     def numbers(tensor: Dims) -> tuple[int, ...]:
@@ -190,6 +192,8 @@ def import_region(
         ),
         results=tuple(map(operand, results)),
         symbols=named.ranges(shape_env, of_symbols),
+        num_reduced=len(reduced),
+        max_kernels=max_kernels,
     )
     if len({loop for loops in function.arguments for loop in loops}) < len(named.extents):
         raise Unsupported("a size that no operand has")

@@ -17,6 +17,7 @@ from ftuner.describe import descriptions
 from ftuner.host import processes
 from torch import fx
 
+from ..graph.nodes import Unsupported
 from ..library import without_name
 from ..settings import Settings
 from .growth import RegionFinder
@@ -27,7 +28,8 @@ from .region import Refuse, Region, RegionKind
 _LAUNCHING = re.compile(r"= (ukernel|linalg)\.(?!index\b)\w+")
 _SEPARATOR = "\n// -----\n"
 
-_answers: dict[Hashable, bool] = {}
+#: Operators that launch in each function, "ukernel" or "linalg" for each.
+_answers: dict[Hashable, tuple[str, ...]] = {}
 _lock = threading.Lock()
 
 
@@ -38,13 +40,23 @@ class KernelOracle:
         self._options = _formation_options(settings)
         self._unknown: dict[str, None] = {}
 
-    def is_one_kernel(self, text: str) -> bool | None:
-        """Returns whether the compiler makes one kernel of a function; None if it was not asked yet."""
-        return True if self._options is None else _answers.get((text, self._options))
+    def is_wanted(self, text: str, max_kernels: int) -> bool | None:
+        """Returns whether the compiler makes so few kernels of a function; None if it was not asked yet.
+
+        One kernel is a uKernel, and several have at most one fallback kernel among them.
+        """
+        if self._options is None:
+            return True
+        found = _answers.get((text, self._options))
+        if found is None:
+            return None
+        return "ukernel" in found and len(found) <= max_kernels and found.count("linalg") <= 1
 
     def note(self, texts: Sequence[str]) -> None:
         """Adds functions to the next request, but for those that are known."""
-        self._unknown.update((text, None) for text in texts if self.is_one_kernel(text) is None)
+        known = {text for text in texts if (text, self._options) in _answers}
+        if self._options is not None:
+            self._unknown.update((text, None) for text in texts if text not in known)
 
     def ask(self) -> None:
         """Asks the compiler about all functions that were noted, in one request."""
@@ -69,30 +81,36 @@ def find_regions(
     """
     while True:
         imported: dict[int, ImportedRegion] = {}
-        assumed: list[str] = []
+        assumed: list[Region] = []
 
         def text_of(region: Region) -> str:
             if id(region) not in imported:
                 imported[id(region)] = describe(region)
             return without_name(imported[id(region)].function)
 
+        def is_wanted(region: Region) -> bool | None:
+            text = text_of(region)
+            return oracle.is_wanted(text, imported[id(region)].function.max_kernels)
+
         def choose(grown: list[Region]) -> Region:
             for number in reversed(range(len(grown))):
-                answer = oracle.is_one_kernel(text_of(grown[number]))
+                answer = is_wanted(grown[number])
                 if answer is None:
                     # If the largest one is not a kernel, all smaller ones are tried at once.
                     is_largest = number == len(grown) - 1
                     asked = grown[number:] if is_largest else grown[: number + 1]
                     oracle.note([*map(text_of, asked)])
-                    assumed.append(text_of(grown[number]))
+                    assumed.append(grown[number])
                 if answer is not False:
                     return grown[number]
+            if (limit := imported[id(grown[0])].function.max_kernels) > 1:
+                raise Unsupported(f"more than {limit} kernels, which is what PyTorch launches")
             return grown[0]
 
         finder = kind.find(graph, refuse)
         regions = list(finder.regions(choose))
         oracle.ask()
-        if all(oracle.is_one_kernel(text) for text in assumed):
+        if all(map(is_wanted, assumed)):
             return finder, [imported[id(region)] for region in regions]
 
 
@@ -108,9 +126,9 @@ def _formation_options(settings: Settings) -> str | None:
     return " ".join(argument.removeprefix("--") for argument in arguments)
 
 
-def _form(texts: Sequence[str], options: str) -> list[bool]:
-    """Returns for each function whether it is one kernel; true for those that the compiler refuses,
-    whose compilation says why."""
+def _form(texts: Sequence[str], options: str) -> list[tuple[str, ...]]:
+    """The operators of each function that launch; a uKernel for those that the compiler refuses, whose
+    compilation says why."""
     named = (
         text.replace("func.func @function(", f"func.func @region_{number}(", 1)
         for number, text in enumerate(texts)
@@ -123,8 +141,8 @@ def _form(texts: Sequence[str], options: str) -> list[bool]:
         done = processes.run([str(tool), path, "--split-input-file", f"--ftuner-form={options}"])
     if done.returncode != 0 and len(texts) > 1:
         return [answer for text in texts for answer in _form([text], options)]
-    answers = [True] * len(texts)
+    answers: list[tuple[str, ...]] = [("ukernel",)] * len(texts)
     for part in done.stdout.decode().split("func.func @region_")[1:]:
         number, launching = int(part[: part.index("(")]), _LAUNCHING.findall(part)
-        answers[number] = launching == ["ukernel"]
+        answers[number] = tuple(launching)
     return answers

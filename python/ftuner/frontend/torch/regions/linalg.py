@@ -2,7 +2,8 @@
 
 A function is a list of operators, each one `linalg.generic`. Each gives one tensor: elementwise
 from tensors of as many or fewer loops, or reduced along the last loop of the function. That loop is
-the *row* of reductions such as softmax, and the summed loop of a product::
+the *row* of reductions such as softmax, and the summed loop of a product. A row whose dimensions do not
+lie side by side has several loops, the last ones::
 
     t0[p0, p1, ...] = sum over r of arg0[...] * arg1[...]
     t1[p0, p1, ...] = epilogue(t0[...], arg2[...], ...)
@@ -15,6 +16,7 @@ say so.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -128,7 +130,7 @@ class Operator:
 class LinalgFunction:
     """A function; `str()` is its module as MLIR text.
 
-    Arguments are tensors, then scalars (f32). The last of ``loops`` is the one that is reduced.
+    Arguments are tensors, then scalars (f32). The last ``num_reduced`` of ``loops`` are reduced.
     """
 
     name: str
@@ -144,6 +146,14 @@ class LinalgFunction:
     #: The part of each argument that is read, None for all of it. `arguments` has the loops of the
     #: part. Empty: all arguments are read as wholes.
     parts: tuple[Part | None, ...] = ()
+    num_reduced: int = 1
+    #: The number of kernels that the function may have; with several, one may be a fallback kernel.
+    max_kernels: int = 1
+
+    @property
+    def row_sizes(self) -> tuple[Size, ...]:
+        """The sizes whose product is the number of elements of a row."""
+        return self.loops[len(self.loops) - self.num_reduced :]
 
     def part_of(self, argument: int) -> Part | None:
         """The part of an argument that is read; None: all of it."""
@@ -363,13 +373,22 @@ class _Printer:
             number, dim = function.source_of(size)
             kind = tensor_type(function.sizes_of(number), function.types[number])
             lines += size_lines(size, number, dim, kind)
-        length = function.loops[-1]
-        if isinstance(length, str) and any(map(self.counts, function.operators)):
-            lines += [
-                f"    %count_i64 = arith.index_cast %{length} : index to i64",
-                f"    %{COUNT} = arith.sitofp %count_i64 : i64 to f32",
-            ]
-        return lines
+        known = math.prod(size for size in function.row_sizes if isinstance(size, int))
+        factors = [f"%{size}" for size in function.row_sizes if isinstance(size, str)]
+        if not factors or not any(map(self.counts, function.operators)):
+            return lines
+        if known != 1:
+            lines.append(f"    %count_known = arith.constant {known} : index")
+            factors.append("%count_known")
+        count, *others = factors
+        for number, factor in enumerate(others):
+            lines.append(f"    %count_{number} = arith.muli {count}, {factor} : index")
+            count = f"%count_{number}"
+        return [
+            *lines,
+            f"    %count_i64 = arith.index_cast {count} : index to i64",
+            f"    %{COUNT} = arith.sitofp %count_i64 : i64 to f32",
+        ]
 
     @staticmethod
     def counts(operator: Operator, name: str = COUNT) -> bool:
@@ -486,6 +505,8 @@ class _Printer:
             return self.constant(_LAST, "i32")
         if value == FALSE:
             return self.constant(0, "i1")
-        if value == COUNT and isinstance(length := self.function.loops[-1], int):
-            return self.constant(float(length))
+        if value == COUNT:
+            sizes = [size for size in self.function.row_sizes if isinstance(size, int)]
+            if len(sizes) == self.function.num_reduced:
+                return self.constant(float(math.prod(sizes)))
         return f"%scalar{value[1:]}" if value[0] == "s" else f"%{value}"

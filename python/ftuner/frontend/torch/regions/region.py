@@ -176,6 +176,10 @@ class RegionKind(ABC):
         """
         return groups
 
+    def max_kernels(self, region: Region) -> int:
+        """The number of kernels that the function of a region may have."""
+        return 1
+
     def check(self, region: Region, length: Range, is_in_order: bool) -> None:
         """Raises Unsupported if the function of a region would be wrong.
 
@@ -248,6 +252,16 @@ class State:
         value = self.values.get(node)
         known = value.dims if isinstance(value, Tensor) else self.known.get(node)
         return None if known is None else self.layout.resolve(known)
+
+    def has_rows_apart(self) -> bool:
+        """Returns whether neighbours of a row lie apart in memory, with other rows between them."""
+        row = {*self.layout.leaves(self.steps.reduced)}
+        for source in self.sources:
+            walk = [loop for loops in self.layout.resolve(source.dims) for loop in loops]
+            places = [place for place, loop in enumerate(walk) if loop in row]
+            if len(places) == len(row) and places[-1] - places[0] >= len(row):
+                return True
+        return False
 
     def read(self, node: fx.Node, dims: Dims, shape: tuple[Extent, ...]) -> Tensor:
         """A tensor that is broadcast to ``shape``, whose dimensions ``dims`` walk."""

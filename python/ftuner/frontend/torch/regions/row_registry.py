@@ -65,6 +65,7 @@ class RowRule:
             gives the loops of the row; None: a row has whole dimensions.
         needs_elements: tells whether PyTorch refuses rows without elements.
         takes_booleans: whether the operand may be booleans.
+        num_kernels: the number of kernels that PyTorch launches for the operator.
     """
 
     compute: Callable[..., Any]
@@ -72,6 +73,7 @@ class RowRule:
     split: Callable[[fx.Node, Layout, Dims], tuple[Loop, ...]] | None = None
     needs_elements: Callable[[fx.Node], bool] = lambda node: False
     takes_booleans: bool = False
+    num_kernels: int = 1
 
     def loops(self, node: fx.Node, layout: Layout, dims: Dims) -> tuple[Loop, ...]:
         """The loops of a row of an operand that `dims` walk. Raises Unsupported."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from ..graph.layout import Dims, Extent, shape_of
+from ..graph.layout import Dims, Extent, product, shape_of
 from ..graph.nodes import Unsupported
 from .linalg import COUNT, LAST, POSITION, Value
 from .pointwise import Emitter
@@ -38,6 +38,9 @@ class Surroundings(Protocol):
     """The state of the region around an operator, as rules need it."""
 
     steps: Steps
+
+    def has_rows_apart(self) -> bool:
+        """Returns whether neighbours of a row lie apart in memory, with other rows between them."""
 
     def read(self, node: fx.Node, dims: Dims, shape: tuple[Extent, ...]) -> Tensor:
         """A tensor that is broadcast to a shape. Raises Unsupported."""
@@ -363,6 +366,41 @@ def _rms_norm(
     return y, _rounded(steps, scale, _kind(node, 1))
 
 
+def _group_variance(steps: Steps, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Variance and mean of groups of channels, merged from those of each channel.
+
+    In memory other groups lie between the pixels of a group, so the pixels of a channel are reduced
+    first, along memory's outer dimensions, and then the few numbers of the channels. Deviations of
+    channels are added to the squares, so nothing cancels.
+    """
+    dims, layout = _full(steps, x), steps.layout
+    pixels = {loop for loops in dims[2:] for loop in loops}
+    channels = [loop for loop in layout.leaves(steps.reduced) if loop not in pixels]
+    count = product([layout.extents[loop] for loop in channels])
+    assert isinstance(count, int)
+    kept = tuple(tuple(loop for loop in loops if loop not in pixels) for loops in dims)
+
+    def pixel_count(emit: Emitter) -> Value:
+        return emit.div(COUNT, float(count))
+
+    total = steps.reduce("arith.addf", [x], dims=kept)
+    means = steps.map("f32", kept, [total], lambda emit, t: emit.div(t, pixel_count(emit)))
+
+    def square(emit: Emitter, value: Value, center: Value) -> Value:
+        deviation = emit.sub(value, center)
+        return emit.mul(deviation, deviation)
+
+    squares = steps.reduce("arith.addf", [x, means], square, dims=kept)
+    total = steps.reduce("arith.addf", [means])
+    mean = steps.map("f32", total.dims, [total], lambda emit, t: emit.div(t, float(count)))
+
+    def merge(emit: Emitter, squares: Value, channel: Value, mean: Value) -> Value:
+        return emit.add(squares, emit.mul(square(emit, channel, mean), pixel_count(emit)))
+
+    merged = steps.reduce("arith.addf", [squares, means, mean], merge)
+    return steps.map("f32", merged.dims, [merged], lambda emit, t: emit.div(t, COUNT)), mean
+
+
 def _norm_of_channels(
     kept: slice,
     region: Surroundings,
@@ -375,7 +413,11 @@ def _norm_of_channels(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A norm that is scaled and shifted by channel, and its statistics of the `kept` dimensions."""
     steps = region.steps
-    variance, mean = _variance(steps, x, 0)
+    is_grouped = node.target is aten.native_group_norm.default
+    if is_grouped and region.has_rows_apart():
+        variance, mean = _group_variance(steps, x)
+    else:
+        variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
     y = _affine(
         region, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
@@ -388,9 +430,10 @@ def _norm_of_channels(
     return y, mean, scale
 
 
-row_rule(aten.native_group_norm.default, rows=channels_of_images, split=split_groups)(
-    functools.partial(_norm_of_channels, slice(2))
-)
+# PyTorch's kernels: statistics, factors and summands of channels, elements.
+row_rule(
+    aten.native_group_norm.default, rows=channels_of_images, split=split_groups, num_kernels=3
+)(functools.partial(_norm_of_channels, slice(2)))
 row_rule(aten._native_batch_norm_legit.no_stats, rows=channels_of_batches)(
     functools.partial(_norm_of_channels, slice(1, 2))
 )

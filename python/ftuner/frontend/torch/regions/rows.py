@@ -56,6 +56,11 @@ class RowKind(RegionKind):
             steps[int(result.name[1:])].dims = result.dims
         return steps, region.results
 
+    def max_kernels(self, region: Region) -> int:
+        """One, or as many as PyTorch launches for the operators, if it has several for one of them."""
+        kernels = [ROW_RULES[seed.target].num_kernels for seed in region.seeds]
+        return sum(kernels) + len(region.fused) if max(kernels) > 1 else 1
+
     def check(self, region: Region, length: Range, is_in_order: bool) -> None:
         if any(step.combine == "arith.minsi" for step in region.steps.steps) and not is_in_order:
             raise Unsupported("a position among dimensions that lie in another order")
