@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import ftuner
 import ftuner.torch as ft
 import torch
 from checks import PRICED, relative_error, run_script
+from ftuner.frontend.torch.regions import choice
 from ftuner.frontend.torch.regions.choice import Choice, Interval, Selector, describe
 from ftuner.latency import vendor
 from scale import SCALE
@@ -87,6 +89,44 @@ def test_sizes_are_computed_by_the_faster(host: str, monkeypatch: pytest.MonkeyP
     (name,) = [key for key, some in many.intervals.items() if some is linear]
     assert all(f"    {line}" in str(many) for line in describe(many.intervals[name]))
     assert "calls where PyTorch is predicted to be faster" in str(many)
+
+
+@pytest.mark.parametrize("host", HOSTS if SCALE > 1 else HOSTS[:1])
+def test_tensors_of_other_layouts(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's operators get the tensors as the function does: permuted, in whole, without repetition."""
+    known = choice.choose
+
+    def choose(*arguments: Any) -> Choice | None:
+        found = known(*arguments)
+        assert found is not None and len(found.intervals) > 1
+        few, *many = found.intervals
+        return replace(found, intervals=(few, *(replace(one, is_ftuners=False) for one in many)))
+
+    monkeypatch.setattr(choice, "choose", choose)
+
+    class Model(nn.Module):
+        def forward(self, x: Tensor, wide: Tensor, one: Tensor) -> Tensor:
+            y = x @ wide[:, 1]
+            return (y * one).mT.relu() + one.mT
+
+    def inputs(size: int) -> tuple[Tensor, ...]:
+        x, one = torch.randn(size, 2, 16).transpose(0, 1), torch.randn(1, 1, 40).expand(2, size, 40)
+        for tensor in (x, one):
+            torch._dynamo.mark_dynamic(tensor, 1, min=2, max=1024)
+        return x, torch.randn(2, 3, 16, 40), one
+
+    options = {**FASTER, "host": host, "max_kernels": 8, "device": "h100"}
+    model = Model()
+    compiled = torch.compile(model, backend="ftuner", options=options)
+    with torch.no_grad():
+        for size in (5, 9, 700, 801):
+            args = inputs(size)
+            result, eager, exact = compiled(*args), model(*args), model(*(x.double() for x in args))
+            assert result.stride() == eager.stride()
+            assert relative_error(result, exact) <= max(2 * relative_error(eager, exact), 2e-7)
+    report = ft.report()
+    assert report.taken == report.products == 1 and report.copies == 0
+    assert report.calls > 0 and report.pytorch_calls > 0
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 import sympy
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy import functions
 
 import torch
@@ -299,13 +300,28 @@ def is_contiguous(node: fx.Node) -> bool:
     return True
 
 
-def memory_order(node: fx.Node) -> tuple[int, ...] | None:
+def repeated_dims(node: fx.Node) -> tuple[int, ...]:
+    """The dimensions along which a tensor has the same elements again and again, and surely some."""
+    value = node.meta["val"]
+    return tuple(
+        dim
+        for dim, (size, stride) in enumerate(zip(value.shape, value.stride()))
+        if extent_of(size) != 1 and stride_of(stride) == 0 and statically_known_true(size >= 1)
+    )
+
+
+def memory_order(node: fx.Node, repeated: Sequence[int] = ()) -> tuple[int, ...] | None:
     """The dimensions of a tensor in the order that they have in memory.
 
     None if it has gaps, or if its strides do not tell. Adds no guard.
+
+    Args:
+        repeated: dimensions of which one element is taken.
     """
     value = node.meta["val"]
-    extents = shape_of(node)
+    extents: list[Extent] = [
+        1 if dim in repeated else extent for dim, extent in enumerate(shape_of(node))
+    ]
     strides = [stride_of(stride) for stride in value.stride()]
     left = [dim for dim in range(len(extents)) if extents[dim] != 1]
     inner: list[int] = []
@@ -335,7 +351,7 @@ class Cut:
     """A part of a dimension: it begins at `offset` in a dimension of `extent` elements."""
 
     offset: int
-    extent: int
+    extent: Extent
 
 
 @dataclass
@@ -345,6 +361,7 @@ class Access:
     Attributes:
         dims: the loops of the dimensions, in the order of memory where the tensor is dense.
         order: the dimensions in the order that they have in memory; None: as they are.
+        repeated: dimensions of the tensor that repeat its elements, of which no loop walks any.
         cuts: the part of each dimension that is read; None: the dimension as a whole.
         copies: copies between this tensor and the operand of the graph.
         is_dense: true if all elements of the tensor lie in memory without gaps.
@@ -357,6 +374,7 @@ class Access:
     depth: int
     cuts: tuple[Cut | None, ...]
     order: tuple[int, ...] | None = None
+    repeated: tuple[int, ...] = ()
     is_dense: bool = False
 
     @property
@@ -383,14 +401,16 @@ class Access:
         """The access with dimensions in the order of memory, as it is if the tensor has gaps."""
         if is_contiguous(self.node):
             return replace(self, is_dense=True)
-        order = memory_order(self.node)
+        repeated = repeated_dims(self.node)
+        order = memory_order(self.node, repeated)
         if order is None:
             return self
         return replace(
             self,
-            dims=tuple(self.dims[dim] for dim in order),
-            cuts=tuple(self.cuts[dim] for dim in order),
+            dims=tuple(() if dim in repeated else self.dims[dim] for dim in order),
+            cuts=tuple(None if dim in repeated else self.cuts[dim] for dim in order),
             order=order,
+            repeated=repeated,
             is_dense=True,
         )
 
@@ -434,11 +454,13 @@ def _part_of(node: fx.Node) -> _Part | None:
         offset = arguments[2] if len(arguments) > 2 else 0
         if len(arguments) > 4 and arguments[4] != 1:
             return None
-    if not _are_known([offset, kept, extent]) or not kept:
+    if not _are_known([offset, kept]) or not kept:
         return None
-    assert isinstance(extent, int)
-    offset = offset + extent if offset < 0 else offset
-    return _Part(source, dim, Cut(max(offset, 0), extent), is_element)
+    if offset < 0:
+        if not isinstance(extent, int):
+            return None
+        offset = max(offset + extent, 0)
+    return _Part(source, dim, Cut(offset, extent), is_element)
 
 
 def _are_known(sizes: Sequence[Any]) -> bool:

@@ -58,20 +58,24 @@ def alternative_of(
                 sizes[node] = graph.placeholder(f"size{len(sizes)}")
         return sizes[node]
 
+    def sizes_of(shape: list[Extent]) -> list[int | fx.Node]:
+        return [size(one) if isinstance(one, fx.Node) else one for one in find(shape)]
+
     for source, tensor, shape in zip(region.sources, tensors, argument_shapes):
         node = replaced.get(source.node, source.node)
         if node in known:
             continue
         known[node] = tensor
-        extents = lay.shape_of(source.node)
-        order = source.order or range(len(extents))
-        in_memory = [extents[dim] for dim in order]
-        if in_memory != shape:
-            wanted = [size(s) if isinstance(s, fx.Node) else s for s in find(in_memory)]
-            known[node] = graph.call_function(aten.reshape.default, (tensor, wanted))
+        if source.shape != shape:
+            known[node] = graph.call_function(
+                aten.reshape.default, (tensor, sizes_of(source.shape))
+            )
         if source.order is not None:
-            inverse = [order.index(dim) for dim in range(len(extents))]
+            inverse = [source.order.index(dim) for dim in range(len(source.order))]
             known[node] = graph.call_function(aten.permute.default, (known[node], inverse))
+        if source.repeated:
+            wanted = sizes_of(list(lay.shape_of(source.node)))
+            known[node] = graph.call_function(aten.expand.default, (known[node], wanted))
 
     def copy(node: fx.Node) -> fx.Node:
         if node in known:

@@ -112,6 +112,12 @@ class NamedLoops:
         extents = self.extents.values()
         return tuple(one if isinstance(one, int) else self.names[one] for one in extents)
 
+    def size(self, extent: Extent) -> Size:
+        """An extent as a number or a name, which it has from then on."""
+        if isinstance(extent, int):
+            return extent
+        return self.names.setdefault(extent, f"d{len(self.names)}")
+
     def numbers(self, walk: Iterable[Loop]) -> tuple[int, ...]:
         """The places of the function's loops among the loops of the region."""
         place = {head: number for number, head in enumerate(self.extents)}
@@ -238,8 +244,8 @@ def _part(
                 f"a part of {lay.description(source.node)}, elements from {cut.offset} on in"
                 f" {cut.extent}, that is split into ({shape})"
             )
-        assert isinstance(extent, int) and isinstance(offset, int)
-        dims += [PartOfDim(found[0] if found else None, offset, extent), *found[1:]]
+        assert isinstance(offset, int)
+        dims += [PartOfDim(found[0] if found else None, offset, named.size(extent)), *found[1:]]
     return Part(tuple(dims))
 
 
@@ -247,7 +253,11 @@ def _whole_shape(part: Part, named: NamedLoops) -> list[Extent]:
     """The extents of an argument that a function reads in part."""
     shape: list[Extent] = []
     for dim in part.dims:
-        shape += [dim.extent] if isinstance(dim, PartOfDim) else named.shape([dim])
+        if isinstance(dim, PartOfDim):
+            extents = {name: extent for extent, name in named.names.items()}
+            shape.append(extents[dim.extent] if isinstance(dim.extent, str) else dim.extent)
+        else:
+            shape += named.shape([dim])
     return shape
 
 
@@ -378,7 +388,7 @@ def replace_region(
             return None if shape == other else find(other)
 
         shapes = [
-            changed(_shape_in_memory(source.node, source.order), shape)
+            changed(source.shape, shape)
             for source, shape in zip(region.sources, imported.argument_shapes)
         ]
         of_results = [
@@ -418,6 +428,8 @@ def _argument(
     graph: fx.Graph, source: Source, node: fx.Node, shape: list[int | fx.Node] | None
 ) -> fx.Node:
     """The tensor that a function gets for a source: contiguous, and with this shape if it is another."""
+    for dim in source.repeated:
+        node = graph.call_function(aten.slice.Tensor, (node, dim, 0, 1))
     if source.order is not None:
         node = graph.call_function(aten.permute.default, (node, list(source.order)))
     elif not source.is_dense:

@@ -99,7 +99,7 @@ class PartOfDim:
 
     loop: int | None
     offset: int
-    extent: int
+    extent: Size
 
 
 @dataclass(frozen=True)

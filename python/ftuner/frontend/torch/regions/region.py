@@ -41,6 +41,7 @@ class Source:
     Attributes:
         dims: the loops of its dimensions in memory.
         order: the node's dimensions in the order that they have in memory; None: as they are.
+        repeated: the node's dimensions that repeat its elements: the function gets one of each.
         cuts: the part of each dimension in memory that the function reads; empty: all of them as
             wholes.
         segments: the dimensions in runs that lie in memory without gaps; see `Access.segments`.
@@ -51,11 +52,19 @@ class Source:
     order: tuple[int, ...] | None = None
     cuts: tuple[Cut | None, ...] = ()
     segments: tuple[Dims, ...] = ()
+    repeated: tuple[int, ...] = ()
 
     @staticmethod
     def of_access(access: Access) -> Source:
-        cuts = access.cuts if access.has_cuts else ()
-        return Source(access.node, access.dims, access.order, cuts, tuple(access.segments))
+        cuts, segments = access.cuts if access.has_cuts else (), tuple(access.segments)
+        return Source(access.node, access.dims, access.order, cuts, segments, access.repeated)
+
+    @property
+    def shape(self) -> list[Extent]:
+        """The extents of the tensor's dimensions in memory."""
+        extents = lay.shape_of(self.node)
+        order = self.order or range(len(extents))
+        return [1 if dim in self.repeated else extents[dim] for dim in order]
 
     def is_same(self, other: Source, layout: Layout) -> bool:
         """Returns whether another source is the same elements in the same loops."""
