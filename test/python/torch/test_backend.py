@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 import torch.nn.functional as F
@@ -192,17 +193,146 @@ def test_a_value_used_twice_is_fused() -> None:
     assert report.taken == 1 and report.fused == 4
 
 
-def test_strided_slices_of_one_projection() -> None:
-    """Parts of a wider result are read in it."""
+def in_order(order: tuple[int, ...], *shape: int) -> Tensor:
+    """A tensor without gaps whose dimensions lie in memory in this order."""
+    inverse = [order.index(dim) for dim in range(len(order))]
+    return torch.randn([shape[dim] for dim in order]).permute(inverse)
 
-    def model(x: Tensor, w: Tensor) -> Tensor:
-        q, k = (x @ w).split(8, dim=-1)
-        return q @ k.mT
 
-    inputs = [(torch.randn(b, s, 6), torch.randn(6, 16)) for b, s in ((2, 5), (3, 7))]
+# The suite has each dimension at each place of both tensors.
+ORDERS = [(0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0)]
+
+
+@pytest.mark.parametrize("order", ORDERS if SCALE > 1 else ORDERS[1:4])
+def test_tensors_in_any_order_of_memory(order: tuple[int, ...]) -> None:
+    """Also where PyTorch gives the result the order of another tensor."""
+
+    def model(a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, ...]:
+        return a @ b + c, (a @ b.relu()) * 2
+
+    def inputs(m: int, n: int) -> tuple[Tensor, ...]:
+        # The neighbours of a result are never those of a batch.
+        of_result = (0, 2, 1) if order[2] == 0 else order
+        return (
+            in_order(order, 3, m, 8),
+            in_order(order[::-1], 3, 8, n),
+            in_order(of_result, 3, m, n),
+        )
+
+    report = check_model(model, [inputs(5, 9), inputs(33, 4), inputs(2, 31)])
+    # Neighbours of one of the operands are of several products.
+    copies = (order[2] == 0) + (order[0] == 0)
+    assert report.taken == 2 and report.copies == 2 * copies and report.copied_arguments == 0
+
+
+def test_results_whose_neighbours_are_of_several_products() -> None:
+    def model(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        return c + a @ b
+
+    inputs = [
+        (torch.randn(3, m, 8), torch.randn(3, 8, 6), in_order((1, 2, 0), 3, m, 6)) for m in (5, 9)
+    ]
     report = check_model(model, inputs)
-    assert report.taken == 2 and not report.operators
+    # The sum stays outside.
+    assert report.taken == 1 and report.operators == {"add.Tensor": 1}
+
+
+def parts_of_a_projection(x: Tensor, form: str) -> Sequence[Tensor]:
+    """Queries, keys and values with 2 heads of 4 elements, parts of x (B, S, 24)."""
+    if form == "chunk":
+        return [part.unflatten(-1, (2, 4)).transpose(1, 2) for part in x.chunk(3, -1)]
+    if form == "unbind":
+        return x.unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4).unbind(0)
+    if form == "select":
+        parts = x.unflatten(-1, (2, 3, 4)).transpose(1, 2)
+        return [parts[:, :, :, number] for number in (0, 1, -1)]
+    wide = x.unflatten(-1, (2, 12)).transpose(1, 2)
+    return [wide[..., :10][..., :4], wide[..., 4:8], wide[..., -4:]]
+
+
+FORMS = ["unbind", "slice", "chunk", "select"]
+
+
+@pytest.mark.parametrize("form", FORMS if SCALE > 1 else FORMS[:2])
+def test_parts_of_a_tensor_are_read_in_it(form: str) -> None:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.projection = nn.Linear(6, 24, bias=False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            q, k, v = parts_of_a_projection(self.projection(x), form)
+            return (torch.softmax(q @ k.mT / 2, -1) @ v).transpose(1, 2).flatten(2)
+
+    def inputs(b: int, s: int) -> tuple[Tensor, ...]:
+        return (torch.randn(b, s, 6),)
+
+    attention = Attention()
+
+    report = check_model(attention, [inputs(2, 7), inputs(5, 3), inputs(3, 12)], rows="always")
+    assert (report.taken, report.rows_taken) == (3, 1) and not report.operators
     assert report.copies == report.copied_arguments == 0
+    # Other sizes are other graphs.
+    with torch.no_grad():
+        for b, s in ((1, 7), (3, 1), (0, 4)):
+            args = inputs(b, s)
+            torch.testing.assert_close(compile_model(attention)(*args), attention(*args))
+
+
+def test_parts_inside_of_an_epilogue() -> None:
+    def model(x: Tensor, w: Tensor, bias: Tensor) -> Tensor:
+        scale, shift = (x @ w).unsqueeze(1).chunk(2, -1)
+        return (x[:, :, None] @ bias[None, 2:3, 1:13]) * scale.mT.mT + shift + bias[0, 12:]
+
+    inputs = [(torch.randn(b, 6), torch.randn(6, 24), torch.randn(4, 24)) for b in (3, 8)]
+    report = check_model(model, inputs)
+    assert report.taken == 2 and report.copies == report.copied_arguments == 0
+
+
+def test_tensors_that_are_repeated() -> None:
+    """No element is copied of tensors that were expanded before."""
+
+    def model(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
+        return torch.relu(a @ b + mask)
+
+    def inputs(batch: int, m: int, n: int) -> tuple[Tensor, ...]:
+        a, mask = torch.randn(batch, m, 8), torch.randn(n).expand(batch, m, n)
+        return a, torch.randn(1, n, 8).mT.expand(batch, 8, n), mask
+
+    report = check_model(model, [inputs(3, 5, 9), inputs(2, 8, 17)])
+    assert report.taken == 1 and report.fused == 2
+    assert report.copies == report.copied_arguments == 0
+
+
+def test_tensors_with_gaps_are_copied() -> None:
+    """They come from outside of the graph, so there is no tensor to read them in."""
+
+    def model(a: Tensor, b: Tensor) -> Tensor:
+        return a @ b
+
+    def inputs(m: int) -> tuple[Tensor, ...]:
+        return torch.randn(3, m, 20)[:, :, 3:11], torch.randn(3, 16, 6)[:, ::2]
+
+    report = check_model(model, [inputs(5), inputs(9)])
+    assert report.taken == 1 and report.copies == 2
+
+
+def test_numbers_of_chunks() -> None:
+    """PyTorch writes the same quotient of sizes in two ways, in sizes and in strides."""
+
+    def model(x: Tensor) -> Tensor:
+        chunks = x.shape[1] // 4
+        x = x.reshape(x.shape[0] * chunks, x.shape[1] // chunks, x.shape[2])
+        return torch.exp(x @ x.mT)
+
+    compiled = compile_model(model)
+    for batch, length in ((2, 16), (3, 24)):
+        x = torch.randn(batch, length, 8)
+        exact = model(x.double())
+        limit = max(2 * relative_error(model(x), exact), 2e-7)
+        assert relative_error(compiled(x), exact) <= limit
+    report = ft.report()
+    assert report.taken == 1 and report.fused == 1 and report.copies == 0
 
 
 @pytest.fixture

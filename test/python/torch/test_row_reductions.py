@@ -325,6 +325,37 @@ def test_groups_beside_other_rows() -> None:
     assert report.row_functions == 2 * len(models) - 2 and not report.rows_left
 
 
+class GroupNorm(nn.Module):
+    """A norm with what is before and behind it in a block of a U-Net."""
+
+    def __init__(self, groups: int, channels: int) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(groups, channels)
+        nn.init.normal_(self.norm.weight)
+        nn.init.normal_(self.norm.bias)
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        total = x + y
+        return F.silu(self.norm(total)), total
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_groups_of_several_channels(layout: torch.memory_format) -> None:
+    """Statistics and elements are kernels of one function, however the channels lie."""
+    model = GroupNorm(2, 6)
+
+    def inputs(batch: int, height: int, width: int) -> tuple[Tensor, ...]:
+        x, y = (torch.randn(batch, 6, height, width).to(memory_format=layout) for _ in range(2))
+        return x * 3 + 40, y
+
+    sizes = (3, 5, 7), (2, 9, 4), (4, 2, 3)
+    report = check(model, [inputs(*size) for size in sizes], "eager", dynamic=(0, 2, 3))
+    assert report.row_functions == 1 and not report.rows_left and not report.operators
+    assert report.copies == report.copied_arguments == 0
+    for size in (1, 4, 4), (2, 1, 5), (0, 3, 3):
+        check(model, [inputs(*size)], "eager", dynamic=())
+
+
 def test_comparisons_round_numbers() -> None:
     """To the type of the tensor, where this has such an element."""
     inputs = [torch.randn(4, 33).to(dtype) for dtype in TYPES]
@@ -392,9 +423,14 @@ def test_views(host: str) -> None:
         "repeated": lambda x: (x[:1].expand(x.shape) + x).softmax(-1),
         "flat": lambda x: x.flatten(0, 1).softmax(-1).unflatten(0, (-1, 6)),
         "unit dimensions": lambda x: x.unsqueeze(1).softmax(-1).squeeze(1).unsqueeze(-1),
+        "a part": lambda x: x[:, :, 3:20].softmax(-1),
+        "parts": lambda x: (
+            x[:, 2].softmax(-1) + x.split([9, 11, 13], 2)[2][:, 1, -11:].sum(-1, True)
+        ),
+        "a part of another order": lambda x: x.transpose(1, 2)[:, 4:30].softmax(-1),
     }
     report = check_each(models, [[(torch.randn(4, 6, 33),) for _ in models]], host)
-    assert report.row_functions == len(models) and not report.rows_left
+    assert report.row_functions == len(models) + 1 and not report.rows_left
     assert report.copies == report.copied_arguments == 0
 
 
@@ -406,9 +442,12 @@ def test_tensors_of_other_strides() -> None:
     image = torch.randn(2, 8, 5, 7).to(memory_format=torch.channels_last)
     report = check(lambda x: (x * 2).softmax(1), [(image,)], "eager", dynamic=())
     assert report.row_functions == 2 and report.copied_arguments == 0
+    repeated = torch.randn(4, 33, 1).mT.expand(4, 6, 33)
+    report = check(lambda x, y: (x + y).sum(-1), [(torch.randn(4, 6, 33), repeated)], "eager")
+    assert report.row_functions == 3 and report.copied_arguments == 0
     for number, part in enumerate((x[:, ::2], x[..., 1:3]), 1):
         report = check(lambda x, n=number: x.softmax(-1) * n, [(part,)], "eager", dynamic=())
-        assert report.row_functions == 2 and len(report.rows_left) == number
+        assert report.row_functions == 3 and len(report.rows_left) == number
         reason = report.rows_left[-1].reason
         assert (
             f"of sizes {tuple(part.shape)} and strides {part.stride()} has gaps in memory" in reason

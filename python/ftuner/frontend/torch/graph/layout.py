@@ -324,17 +324,22 @@ def memory_order(node: fx.Node, repeated: Sequence[int] = ()) -> tuple[int, ...]
     ]
     strides = [stride_of(stride) for stride in value.stride()]
     left = [dim for dim in range(len(extents)) if extents[dim] != 1]
+    units = [dim for dim in range(len(extents)) if extents[dim] == 1]
     inner: list[int] = []
     step: Extent = 1
-    while left:
+    while True:
+        # A dimension of extent 1 is where its stride says, or in front.
+        fitting = [dim for dim in units if strides[dim] == step]
+        units = [dim for dim in units if dim not in fitting]
+        inner = fitting + inner
+        if not left:
+            return (*units, *inner)
         found = next((dim for dim in reversed(left) if strides[dim] == step), None)
         if found is None:
             return None
         left.remove(found)
         inner.insert(0, found)
         step = product([step, extents[found]])
-    # Dimensions of extent 1 are in front.
-    return tuple(dim for dim in range(len(extents)) if extents[dim] == 1) + tuple(inner)
 
 
 def description(node: fx.Node) -> str:
