@@ -352,6 +352,7 @@ def test_groups_of_several_channels(layout: torch.memory_format) -> None:
     report = check(model, [inputs(*size) for size in sizes], "eager", dynamic=(0, 2, 3))
     assert report.row_functions == 1 and not report.rows_left and not report.operators
     assert report.copies == report.copied_arguments == 0
+    assert report.layers[""].ftuner == (3 if layout is torch.channels_last else 2)
     for size in (1, 4, 4), (2, 1, 5), (0, 3, 3):
         check(model, [inputs(*size)], "eager", dynamic=())
 

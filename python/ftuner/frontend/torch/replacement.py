@@ -90,7 +90,9 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
     kernels = kernels_of(graph, host.joins)
     prediction = predict(graph, kernels, parts)
     others = launches(kernels)
-    taken = Counter(layer_of(part.imported.region.seed) for part in parts)
+    taken: Counter[str] = Counter()
+    for part in parts:
+        taken[layer_of(part.imported.region.seed)] += _kernel_count(part)
     stay = Counter(_operator(node) for node in graph.nodes if launches_kernel(node))
     with update() as counts:
         counts.graphs += 1
@@ -107,6 +109,13 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
             counts.ftuner_us += prediction.ftuner_us
             counts.others_us += prediction.others_us
             counts.others_unknown += prediction.unknown
+
+
+def _kernel_count(part: Part) -> int:
+    """The number of kernels that a call of a function launches."""
+    work = part.function.report.data
+    fallbacks = sum(kernel["launches"] for kernel in work.get("fallback_kernels", ()))
+    return max(1, len(work.get("workloads", ())) + int(fallbacks))
 
 
 class Replacement:
