@@ -41,7 +41,7 @@ EPILOGUES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...], b
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[list[bool]]:
-    """Whether each function of each request to the compiler, which knows nothing from before, is one kernel."""
+    """The functions of each request that are one kernel; the compiler knows nothing from before."""
     made: list[list[bool]] = []
     known = kernels._form
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sympy
+from torch.utils._sympy.functions import FloorDiv
 
 from ftuner.frontend.torch.graph import layout as lay
 from ftuner.frontend.torch.graph.layout import join_loops
@@ -18,6 +19,9 @@ def test_quotients_of_symbols() -> None:
     assert lay.quotient(S, 2) is None
     assert lay.quotient(4, S) is None
     assert lay.quotient(S + T, S) is None
+    # A number of chunks is a symbol of its own.
+    assert lay.quotient(4 * S * FloorDiv(T, 8), 2 * S) == 2 * FloorDiv(T, 8)
+    assert lay.quotient(T, FloorDiv(T, 8)) is None
 
 
 def test_groups_of_reshapes() -> None:
@@ -58,6 +62,15 @@ def test_broadcast_dimensions_have_no_loop() -> None:
     # One dimension that is broadcast in part only.
     assert layout.through_reshape([S, 8, 64], dims, [8 * S, 64]) is None
     assert layout.through_reshape([S, 1, 64], dims, [S, 64]) == ((row,), (column,))
+
+
+def test_a_dimension_that_is_cut_is_by_itself() -> None:
+    layout = lay.Layout()
+    b, s, h, d = (layout.add(extent) for extent in (S, T, 4, 8))
+    cuts = (None, None, lay.Cut(2, 6), None)
+    access = lay.Access(None, ((b,), (s,), (h,), (d,)), layout, 0, 0, cuts)  # type: ignore[arg-type]
+    assert access.segments == [((b,), (s,)), ((h,),), ((d,),)]
+    assert sorted(join_loops(layout, access.segments)) == [(b, s), (h,), (d,)]
 
 
 def test_neighbours_are_joined() -> None:
