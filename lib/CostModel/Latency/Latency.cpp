@@ -18,6 +18,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 using namespace ftuner;
 
@@ -42,8 +43,11 @@ struct FamilyKey {
   std::array<int32_t, maxAxes + 3 + Schedule::capacity> numbers = {};
   const CodegenModel *path = nullptr;
 
+  bool hasNumbersOf(const FamilyKey &other) const {
+    return numbers == other.numbers && path == other.path;
+  }
   bool operator==(const FamilyKey &other) const {
-    return hash == other.hash && numbers == other.numbers && path == other.path;
+    return hash == other.hash && hasNumbersOf(other);
   }
 };
 
@@ -56,6 +60,10 @@ struct KeyInfo {
     return lhs == rhs;
   }
 };
+
+/// Maximum number of shapes whose demands an evaluator keeps: several times as
+/// many as a search samples, since two of one hash do not fit.
+static constexpr size_t kMaxKnownShapes = 4096;
 
 /// Demands of a shape, whichever program serves it.
 struct ShapeFacts {
@@ -95,6 +103,18 @@ public:
   }
   const FamilyCosts *costsOf(const KernelFamily &family) override {
     return &prices(family);
+  }
+  void scoreEach(llvm::ArrayRef<Program> programs,
+                 llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
+                 llvm::MutableArrayRef<double> scores) override {
+    const KernelFamily *family = nullptr;
+    const Prices *own = nullptr;
+    for (auto [program, shape, score] :
+         llvm::zip_equal(programs, shapes, scores)) {
+      if (std::exchange(family, program.family) != program.family)
+        own = &prices(*family);
+      score = scoreWith(own, shape, program);
+    }
   }
   double scoreWith(const FamilyCosts *costs, llvm::ArrayRef<int64_t> shape,
                    const Program &program) override {
@@ -183,8 +203,13 @@ private:
   /// The last one again, as a family is often asked for with shape after shape.
   FamilyKey lastKey = {};
   const Prices *lastPrices = nullptr;
-  Shape factsShape;
-  ShapeFacts shapeFacts;
+  /// Facts of shapes, at their hash.
+  struct KnownShape {
+    Shape shape;
+    ShapeFacts facts;
+  };
+  std::vector<KnownShape> knownShapes =
+      std::vector<KnownShape>(kMaxKnownShapes);
 };
 } // namespace
 
@@ -197,9 +222,10 @@ static constexpr double kClusterBarrierCycles = 180;
 /// order is known, and no measured row tells them better.
 static constexpr double kShuffleCycles = 25, kBarrierCycles = 40;
 
-/// The key of a family's part by itself, or of all its parts.
-static FamilyKey keyOf(const KernelFamily &family,
-                       std::optional<unsigned> part = std::nullopt) {
+/// Returns the key of a family's part by itself, or of all its parts, without
+/// its hash.
+static FamilyKey numbersOf(const KernelFamily &family,
+                           std::optional<unsigned> part = std::nullopt) {
   FamilyKey key;
   key.path = &family.path();
   auto narrow = [](int64_t value) { return static_cast<int32_t>(value); };
@@ -213,6 +239,10 @@ static FamilyKey keyOf(const KernelFamily &family,
   *next++ = narrow(family.combineAxis);
   *next++ = family.reduceSplit > 1 && key.path->sharesOutSlices() ? 1 : 0;
   llvm::copy(family.schedule.fields(), next);
+  return key;
+}
+
+static FamilyKey hashed(FamilyKey key) {
   key.hash = static_cast<unsigned>(
       llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
       reinterpret_cast<uintptr_t>(key.path));
@@ -263,7 +293,7 @@ static LatencyStream streamOf(const BlockWork &work) {
 
 const LatencyKernel &Evaluator::block(const KernelFamily &family,
                                       unsigned part) {
-  auto [it, isNew] = blocks.try_emplace(keyOf(family, part));
+  auto [it, isNew] = blocks.try_emplace(hashed(numbersOf(family, part)));
   LatencyKernel &kernel = it->second;
   if (!isNew)
     return kernel;
@@ -297,10 +327,10 @@ const LatencyKernel &Evaluator::block(const KernelFamily &family,
 }
 
 const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
-  FamilyKey key = keyOf(family);
-  if (lastPrices && key == lastKey)
+  FamilyKey key = numbersOf(family);
+  if (lastPrices && key.hasNumbersOf(lastKey))
     return *lastPrices;
-  std::unique_ptr<Prices> &prices = families[key];
+  std::unique_ptr<Prices> &prices = families[hashed(key)];
   lastKey = key;
   lastPrices = prices.get();
   if (prices)
@@ -329,10 +359,15 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
 }
 
 const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
-  if (llvm::ArrayRef<int64_t>(factsShape) == shape)
-    return shapeFacts;
-  factsShape.assign(shape.begin(), shape.end());
-  ShapeFacts &facts = shapeFacts = ShapeFacts();
+  size_t hash = 0;
+  for (int64_t extent : shape)
+    hash = (hash ^ static_cast<size_t>(extent)) * 0x9E3779B97F4A7C15;
+  // The upper bits depend on every extent.
+  KnownShape &known = knownShapes[(hash >> 32) % kMaxKnownShapes];
+  if (llvm::ArrayRef<int64_t>(known.shape) == shape)
+    return known.facts;
+  known.shape.assign(shape.begin(), shape.end());
+  ShapeFacts &facts = known.facts = ShapeFacts();
   for (const Operand &operand : workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes) *
                    workload.elements(operand, shape);

@@ -25,16 +25,17 @@ static double wastedWarps(const LatencyLoop &block,
   return block.isTensor() ? 0 : constants.loneWarp;
 }
 
-/// Cycles of a step of one block on each resource, by itself, when `resident`
-/// blocks are: issue, shared memory, L2, latency.
+/// Returns the cycles of a step of one block on each resource, by itself, when
+/// `resident` blocks are: issue, shared memory, L2, latency. `l2` replaces the
+/// table's cycles on L2.
 static std::array<double, 4> stepTerms(const LatencyDevice &device,
-                                       const LatencyLoopTable &table,
+                                       const LatencyLoopTable &table, double l2,
                                        const LatencyConstants &constants,
                                        double resident) {
   return {table.issue * imbalance(device, table.block, resident,
                                   wastedWarps(table.block, constants)) +
               table.head / resident,
-          table.sharedMemory, table.l2, table.latency / resident};
+          table.sharedMemory, l2, table.latency / resident};
 }
 
 /// Cycles in which an SM's tensor cores do the operations of a step.
@@ -82,7 +83,7 @@ LatencyLoopTable ftuner::tabulate(const LatencyDevice &device,
                   constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
     table.step[r - 1] = norm(overlap(block, constants, r),
-                             stepTerms(device, table, constants, r));
+                             stepTerms(device, table, table.l2, constants, r));
   return table;
 }
 
@@ -100,7 +101,7 @@ static double blockStart(const LatencyDevice &device, const LoopPart &part,
 /// Cycles of an SM per block of the part when `resident` blocks are.
 static double blockCycles(const LatencyDevice &device, const LoopPart &part,
                           const LatencyConstants &constants, double resident) {
-  return part.steps * part.table->step[static_cast<size_t>(resident) - 1] +
+  return part.steps * part.step(resident) +
          blockStart(device, part, constants) / resident;
 }
 
@@ -147,9 +148,11 @@ static double mixedRoundCycles(const LatencyDevice &device,
   auto ofTaller = [&](double LatencyLoopTable::*term) {
     return std::max(taller.steps * taller.table->*term, ofShorter(term));
   };
-  auto sum = [&](double LatencyLoopTable::*term) {
-    return numShorter * ofShorter(term) + numTaller * ofTaller(term);
+  auto sum = [&](double ofShort, double ofTall) {
+    return numShorter * ofShort + numTaller * ofTall;
   };
+  double shortL2 = shorter.steps * shorter.l2;
+  double tallL2 = std::max(taller.steps * taller.l2, shortL2);
   const LatencyLoop &block = taller.table->block;
   double blocks = numShorter + numTaller;
   double warps = busiestScheduler(device, block.warps, blocks);
@@ -161,9 +164,11 @@ static double mixedRoundCycles(const LatencyDevice &device,
   issue += std::max(shorter.steps * shorter.table->head,
                     taller.steps * taller.table->head);
   return norm(overlap(block, constants, blocks),
-              std::array<double, 4>{issue, sum(&LatencyLoopTable::sharedMemory),
-                                    sum(&LatencyLoopTable::l2),
-                                    ofTaller(&LatencyLoopTable::latency)}) +
+              std::array<double, 4>{
+                  issue,
+                  sum(ofShorter(&LatencyLoopTable::sharedMemory),
+                      ofTaller(&LatencyLoopTable::sharedMemory)),
+                  sum(shortL2, tallL2), ofTaller(&LatencyLoopTable::latency)}) +
          blockStart(device, taller, constants);
 }
 
@@ -183,8 +188,7 @@ static double hiddenCycles(const LatencyDevice &device, const Waves &waves,
       std::min(start, copyLatency(block, constants) + block.clusterCycles);
   if (block.hidesStores) {
     double stores = start - hidden,
-           loops = waves.resident * part.steps *
-                   part.table->step[static_cast<size_t>(waves.resident) - 1];
+           loops = waves.resident * part.steps * part.step(waves.resident);
     hidden += std::min(stores, (loops + stores) / 2);
   }
   return (std::ceil(waves.perSm / waves.resident) - 1) * hidden;
@@ -296,8 +300,9 @@ LoopLaunch::LoopLaunch(const LatencyDevice &device, const LatencyPart *all,
   double blocks = 0;
   for (unsigned i = 0; i < numParts; ++i) {
     blocks += all[i].count;
-    parts[i] = {&std::get<LatencyLoopTable>(*all[i].table), all[i].count,
-                all[i].steps};
+    const auto &table = std::get<LatencyLoopTable>(*all[i].table);
+    parts[i] = {&table,   all[i].count, all[i].steps, /*outputBytes=*/0,
+                table.l2, table.step[0]};
   }
   if (isTensor())
     for (unsigned i = 0; i < numParts; ++i)
@@ -309,11 +314,11 @@ LoopLaunch::LoopLaunch(const LatencyDevice &device, const LatencyPart *all,
   if (share >= 1)
     return;
   for (unsigned i = 0; i < numParts; ++i) {
-    LatencyLoopTable &table = tables[i].emplace(*parts[i].table);
-    table.l2 *= share;
-    table.step[0] = norm(overlap(table.block, constants, 1),
-                         stepTerms(device, table, constants, 1));
-    parts[i].table = &table;
+    LoopPart &part = parts[i];
+    const LatencyLoopTable &table = *part.table;
+    part.l2 *= share;
+    part.stepAlone = norm(overlap(table.block, constants, 1),
+                          stepTerms(device, table, part.l2, constants, 1));
   }
 }
 
@@ -357,11 +362,10 @@ static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
                         const LoopPart &part, const LatencyConstants &constants,
                         double resident, double blocks, double shownStarts) {
   const LatencyLoopTable &table = *part.table;
-  double loop =
-      blocks * part.steps * table.step[static_cast<size_t>(resident) - 1];
+  double loop = blocks * part.steps * part.step(resident);
   std::array<double, 4> share =
       shares(overlap(table.block, constants, resident),
-             stepTerms(device, table, constants, resident));
+             stepTerms(device, table, part.l2, constants, resident));
   double start =
       blocks * blockStart(device, part, constants) / resident * shownStarts;
   terms.issue += loop * share[0];

@@ -7,7 +7,6 @@
 #define FTUNER_LIB_COSTMODEL_LATENCY_LOOPFORMULAS_H
 
 #include "LatencyTimes.h"
-#include <optional>
 
 namespace ftuner::latency {
 
@@ -19,6 +18,15 @@ struct LoopPart {
   /// Bytes that a block of the tensor cores stores after its main loop: the
   /// mean over the launch. 0 for other blocks.
   double outputBytes = 0;
+  /// Cycles of a step on L2, and of a step of a block that is alone on its SM:
+  /// the table's, or fewer if some SMs are idle.
+  double l2 = 0, stepAlone = 0;
+
+  /// Returns the cycles of an SM per step and block when `resident` blocks are.
+  double step(double resident) const {
+    return resident < 2 ? stepAlone
+                        : table->step[static_cast<size_t>(resident) - 1];
+  }
 };
 
 /// A launch with what follows from its grid: the bytes that a block stores,
@@ -49,8 +57,6 @@ private:
   const LatencyGrid &grid;
   const LatencyConstants &constants;
   unsigned numParts;
-  /// Tables for idle SMs. Made only if there are some: tables are large.
-  std::optional<LatencyLoopTable> tables[2];
   LoopPart parts[2];
 };
 
