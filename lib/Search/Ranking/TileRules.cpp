@@ -2,6 +2,8 @@
 #include "FTuner/Search/Ranking/TileRules.h"
 #include "FTuner/Search/Problem/SearchTuning.h"
 #include "FTuner/Workload/Sampling.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -115,6 +117,76 @@ batchChoices(llvm::ArrayRef<std::pair<unsigned, TileFactors>> batchFactors) {
   return choices;
 }
 
+namespace {
+/// Block sizes along one axis, ascending, each counted some number of times.
+class CountedBlocks {
+public:
+  /// `counts` has a count for each size from 0 on.
+  explicit CountedBlocks(llvm::ArrayRef<int64_t> counts)
+      : numAtMost(counts.size()), sums{0} {
+    for (auto [size, count] : llvm::enumerate(counts)) {
+      if (count > 0) {
+        sizes.push_back(size);
+        sums.push_back(sums.back() + count);
+      }
+      numAtMost[size] = sizes.size();
+    }
+  }
+
+  size_t numSizes() const { return sizes.size(); }
+  int64_t size(size_t index) const { return sizes[index]; }
+  /// Returns the number of sizes up to `limit`.
+  size_t countSizes(int64_t limit) const {
+    return numAtMost[std::min<int64_t>(limit, numAtMost.size() - 1)];
+  }
+  /// Returns the sum of the counts of sizes in a range of indices.
+  int64_t sum(size_t begin, size_t end) const {
+    return sums[end] - sums[begin];
+  }
+
+private:
+  std::vector<size_t> numAtMost;
+  std::vector<int64_t> sizes;
+  /// Sums of the counts of all sizes before each one.
+  std::vector<int64_t> sums;
+};
+
+/// Counts the reduce tiles that fit beside block tiles of M and N.
+class ReduceTiles {
+public:
+  /// `maxBytes` are the bytes of shared memory for one element of the reduce
+  /// granule.
+  ReduceTiles(int64_t maxBytes, int64_t maxTiles, int64_t lhsBytes,
+              int64_t rhsBytes)
+      : maxBytes(maxBytes), maxTiles(maxTiles), lhsBytes(lhsBytes),
+        rhsBytes(rhsBytes) {}
+
+  /// Returns the sum over the blocks along N of the number of tiles beside
+  /// each, in blocks of `elements` elements of batch axes. Many neighbours have
+  /// the same number of tiles.
+  int64_t count(int64_t elements, int64_t blockM,
+                const CountedBlocks &blocksN) const {
+    int64_t count = 0;
+    for (size_t begin = 0; begin < blocksN.numSizes();) {
+      int64_t bytes =
+          elements * (blockM * lhsBytes + blocksN.size(begin) * rhsBytes);
+      int64_t tiles = std::min(maxBytes / bytes, maxTiles);
+      if (tiles == 0)
+        break;
+      int64_t last =
+          (maxBytes / tiles / elements - blockM * lhsBytes) / rhsBytes;
+      size_t end = blocksN.countSizes(last);
+      count += tiles * blocksN.sum(begin, end);
+      begin = end;
+    }
+    return count;
+  }
+
+private:
+  int64_t maxBytes, maxTiles, lhsBytes, rhsBytes;
+};
+} // namespace
+
 static int64_t elementBytes(const Workload &workload, OperandRole role) {
   return workload.find(role)->elementBytes;
 }
@@ -138,73 +210,60 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   int64_t reduceGranule = space.reduceGranule;
   int64_t lhsBytes = elementBytes(workload, OperandRole::Lhs);
   int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
-  int64_t maxReduceTiles =
-      ceilDiv(largestSize(workload.axes[axes.k]), reduceGranule);
-  // Reduce tiles that fit beside a block tile of M and N, by the bytes of these
-  // for one element of the reduce axis.
-  int64_t maxBytes = device.sharedMemoryPerBlockBytes / reduceGranule;
-  std::vector<int64_t> tilesByBytes(maxBytes + 1);
-  for (int64_t bytes = 1; bytes <= maxBytes; ++bytes)
-    tilesByBytes[bytes] = std::min(maxBytes / bytes, maxReduceTiles);
-  // The number of elements of batch axes.
-  int64_t elements = 1;
-  auto reduceTiles = [&](int64_t blockM, int64_t blockN) -> int64_t {
-    int64_t bytes = elements * (blockM * lhsBytes + blockN * rhsBytes);
-    return bytes <= maxBytes ? tilesByBytes[bytes] : 0;
-  };
-  auto countTiles = [&](const std::vector<int64_t> &blocksM,
-                        const std::vector<int64_t> &blocksN) {
-    int64_t count = 0;
-    for (int64_t blockM : blocksM)
-      for (int64_t blockN : blocksN) {
-        int64_t tiles = reduceTiles(blockM, blockN);
-        if (tiles == 0)
-          break;
-        count += tiles;
-      }
-    return count;
-  };
+  ReduceTiles reduceTiles(
+      device.sharedMemoryPerBlockBytes / reduceGranule,
+      ceilDiv(largestSize(workload.axes[axes.k]), reduceGranule), lhsBytes,
+      rhsBytes);
 
   // Register tiles of each block tile: its divisors in F.
   auto registerTiles = [](const TileFactors &factors) {
     const std::vector<int64_t> &sizes = factors.sizes();
-    std::vector<int64_t> counts(sizes.empty() ? 0 : sizes.back() + 1);
+    std::vector<int64_t> counts(sizes.empty() ? 1 : sizes.back() + 1);
     for (int64_t reg : sizes)
       for (int64_t block = reg; block <= sizes.back(); block += reg)
-        ++counts[block];
+        if (factors.contains(block))
+          ++counts[block];
     return counts;
   };
-  const std::vector<int64_t> &blocksM = factors[0].sizes();
-  const std::vector<int64_t> &blocksN = factors[1].sizes();
   std::vector<int64_t> countsM = registerTiles(factors[0]);
   std::vector<int64_t> countsN = registerTiles(factors[1]);
+  CountedBlocks blocksN(countsN);
   std::map<int64_t, int64_t> waysOfElements;
   for (const BatchChoice &batch : batches)
     waysOfElements[batch.elements] += batch.ways;
-  for (auto [count, ways] : waysOfElements) {
-    elements = count;
-    for (size_t m = 0; m < blocksM.size(); ++m)
-      for (size_t n = 0; n < blocksN.size(); ++n) {
-        int64_t tiles = reduceTiles(blocksM[m], blocksN[n]);
-        if (tiles == 0)
-          break;
-        numCandidates +=
-            ways * tiles * countsM[blocksM[m]] * countsN[blocksN[n]];
-      }
-  }
+  for (auto [elements, ways] : waysOfElements)
+    for (int64_t blockM : factors[0].sizes())
+      numCandidates +=
+          ways * countsM[blockM] * reduceTiles.count(elements, blockM, blocksN);
 
   auto byWorkersM = blocksByWorkers(factors[0], space.maxWorkers);
   auto byWorkersN = blocksByWorkers(factors[1], space.maxWorkers);
+  // Blocks along N by the granule and the maximum of the workers along N.
+  std::map<std::pair<int64_t, int64_t>, CountedBlocks> builtN;
+  auto blocksOf = [&](int64_t granule,
+                      int64_t maxWorkers) -> const CountedBlocks & {
+    auto it = builtN.find({granule, maxWorkers});
+    if (it != builtN.end())
+      return it->second;
+    std::vector<int64_t> counts(countsN.size());
+    for (int64_t workers = granule; workers <= maxWorkers; workers += granule)
+      for (int64_t block : byWorkersN[workers])
+        ++counts[block];
+    return builtN.insert({{granule, maxWorkers}, CountedBlocks(counts)})
+        .first->second;
+  };
   for (const BatchChoice &batch : batches) {
-    elements = batch.elements;
     for (int64_t m = 1; m * batch.workers <= space.maxWorkers; ++m) {
       if (byWorkersM[m].empty())
         continue;
-      int64_t granule = space.workerGranule /
-                        std::gcd(m * batch.workers, space.workerGranule);
-      for (int64_t n = granule; m * n * batch.workers <= space.maxWorkers;
-           n += granule)
-        numWholeWarps += batch.ways * countTiles(byWorkersM[m], byWorkersN[n]);
+      int64_t workers = m * batch.workers;
+      int64_t granule =
+          space.workerGranule / std::gcd(workers, space.workerGranule);
+      const CountedBlocks &blocks =
+          blocksOf(granule, space.maxWorkers / workers);
+      for (int64_t blockM : byWorkersM[m])
+        numWholeWarps +=
+            batch.ways * reduceTiles.count(batch.elements, blockM, blocks);
     }
   }
 }
