@@ -130,8 +130,7 @@ static PartitionRule partitionRuleOf(const KernelFamily &family) {
   return rule;
 }
 
-/// The grid but for the order of blocks, which no count depends on.
-static Grid tilingOf(const KernelFamily &family) {
+Grid ftuner::gridOf(const KernelFamily &family) {
   PartitionRule rule = partitionRuleOf(family);
   Grid grid;
   grid.tile = family.tiles.front();
@@ -145,21 +144,23 @@ static Grid tilingOf(const KernelFamily &family) {
     grid.clusterBlocks = cluster.blocks;
     grid.clusterAxis = cluster.axis;
     grid.persistentBlocks = family.path().persistentBlocks(family.schedule);
-  }
-  return grid;
-}
-
-Grid ftuner::gridOf(const KernelFamily &family) {
-  Grid grid = tilingOf(family);
-  if (family.schedule.isSet())
     grid.swizzleRows = family.path().swizzleRows(family);
+  }
   return grid;
 }
 
 int64_t ftuner::blocksBeside(const KernelFamily &family,
                              llvm::ArrayRef<int64_t> shape) {
-  NumberArithmetic math;
-  return std::max<int64_t>(blocksBeside(math, tilingOf(family), shape), 1);
+  // Like `blocksBeside` of the grid, which is not made: searches ask for many
+  // shapes.
+  int64_t blocks = family.reduceSplit;
+  if (family.schedule.isSet())
+    blocks *= family.clusterBlocks();
+  const BlockTile &tile = family.tiles.front();
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    if (axis != family.combineAxis && !family.isReduceAxis(axis))
+      blocks *= ceilDiv(shape[axis], tile[axis]);
+  return std::max<int64_t>(blocks, 1);
 }
 
 Partition ftuner::partitionShape(const KernelFamily &family,

@@ -71,6 +71,48 @@ std::vector<double> FamilyTable::scoreAll(llvm::ArrayRef<unsigned> numbers,
   return scores;
 }
 
+std::vector<double>
+FamilyTable::scoreShapes(llvm::ArrayRef<unsigned> numbers,
+                         llvm::ArrayRef<Shape> shapes) const {
+  // Models that compute many scores at once get them in batches.
+  constexpr size_t batchSize = 1024;
+  std::vector<double> scores(numbers.size() * shapes.size());
+  llvm::MutableArrayRef<double> left = scores;
+  std::vector<Program> programs;
+  std::vector<llvm::ArrayRef<int64_t>> programShapes;
+  auto scoreBatch = [&] {
+    problem.rankingEvaluator().scoreEach(programs, programShapes,
+                                         left.take_front(programs.size()));
+    left = left.drop_front(programs.size());
+    programs.clear();
+    programShapes.clear();
+  };
+  for (unsigned number : numbers) {
+    const KernelFamily &family = families[number];
+    for (const Shape &shape : shapes)
+      programs.push_back({&family, partitionShape(family, shape)});
+    programShapes.insert(programShapes.end(), shapes.begin(), shapes.end());
+    if (programs.size() >= batchSize)
+      scoreBatch();
+  }
+  scoreBatch();
+  return scores;
+}
+
+unsigned FamilyTable::runningNumber(unsigned family,
+                                    const Partition &partition) const {
+  unsigned parts =
+      (partition.first > 0 ? 1 : 0) | (partition.second > 0 ? 2 : 0);
+  auto [it, isNew] = runningNumbers.try_emplace({family, parts});
+  if (isNew)
+    it->second =
+        runningTexts
+            .try_emplace(runningParts(families[family], partition).str(),
+                         runningTexts.size())
+            .first->second;
+  return it->second;
+}
+
 std::optional<unsigned> FamilyTable::add(KernelFamily family,
                                          unsigned candidate) {
   if (problem.isRejected(family))

@@ -3,9 +3,9 @@
 #include "FTuner/Search/Problem/SearchTuning.h"
 #include "FTuner/Search/Ranking/ProgramMeasurements.h"
 #include "FTuner/Search/Ranking/Reordering.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
-#include <set>
 
 using namespace ftuner;
 
@@ -78,11 +78,11 @@ RangeSamples::RangeSamples(const Workload &workload) {
 std::vector<RankedFamily> ftuner::distinctPrograms(const FamilyTable &table,
                                                    const RankedShape &ranked) {
   std::vector<RankedFamily> result;
-  std::set<std::string> seen;
+  llvm::SmallDenseSet<unsigned> seen;
   for (const RankedFamily &program : ranked.programs) {
-    const KernelFamily &family = table.families[program.family];
-    Partition partition = partitionShape(family, ranked.shape);
-    if (seen.insert(runningParts(family, partition).str()).second)
+    Partition partition =
+        partitionShape(table.families[program.family], ranked.shape);
+    if (seen.insert(table.runningNumber(program.family, partition)).second)
       result.push_back(program);
   }
   return result;

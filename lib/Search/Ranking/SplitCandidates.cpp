@@ -19,6 +19,7 @@
 #include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -49,38 +50,56 @@ namespace {
 struct SplitChoice {
   double score;
   unsigned candidate;
-  KernelFamily family;
+  /// Split-K factor of the candidate; 1 for slices within its blocks.
+  int64_t split;
+  /// The candidate with slices within its blocks.
+  const KernelFamily *sliced;
 };
 
+/// Finds candidates with slices for many shapes. Scores are computed for all
+/// shapes of one family before the next family, whose costs are then at hand.
 class SplitFinder {
 public:
-  SplitFinder(const SearchProblem &problem, const CandidateSet &set)
+  SplitFinder(const SearchProblem &problem, const CandidateSet &set,
+              llvm::ArrayRef<Shape> shapes)
       : problem(problem), set(set),
-        constants(problem.options.cost.calibration.constants) {}
+        constants(problem.options.cost.calibration.constants), shapes(shapes) {}
 
-  /// Notes the best choices for a shape, if slices save time.
-  void visit(const Shape &shape);
+  /// Notes the best choices for each shape, if slices save time.
+  void run();
   /// Families with slices, by candidate, split-K factor, and schedule with the
   /// step along the reduce axis.
   using Key = std::tuple<unsigned, int64_t, std::vector<int64_t>>;
   std::map<Key, KernelFamily> chosen;
 
 private:
-  bool isWorthLooking(const KernelFamily &best, double score,
-                      const Shape &shape) const;
+  /// A shape, and its fastest candidate, for which slices are tried.
+  struct Question {
+    const Shape *shape;
+    const KernelFamily *fastest;
+    /// Score of the fastest candidate.
+    double best;
+    /// The shape's choices.
+    std::vector<SplitChoice> *choices;
+  };
+
+  bool isWorthLooking(const KernelFamily &best, double score) const;
   /// Returns whether the family has fewer blocks than `waves` for each SM.
   bool hasFewBlocks(const KernelFamily &family, const Shape &shape,
                     int64_t waves) const {
     return blocksOf(family, shape) < waves * problem.device.smCount;
   }
-  /// Add choices for a shape whose fastest candidate has the score `best`: with
-  /// slices of several blocks, or with slices within the blocks of a path.
-  /// `scores` has the scores of all candidates.
-  void addSplit(const Shape &shape, double best,
-                std::vector<SplitChoice> &choices) const;
-  void addSliced(const Shape &shape, const CodegenModel &path,
-                 llvm::ArrayRef<double> scores, double best,
-                 std::vector<SplitChoice> &choices) const;
+  /// Returns the scores of a family for shapes.
+  llvm::ArrayRef<double> scoreFor(const KernelFamily &family,
+                                  llvm::ArrayRef<const Shape *> scored);
+  /// Adds choices of a candidate with slices of several blocks.
+  void addSplit(unsigned index, llvm::ArrayRef<Question> questions);
+  /// Adds choices of a candidate with slices within its blocks, for shapes
+  /// whose fastest candidate is of its path.
+  void addSliced(unsigned index, llvm::ArrayRef<Question> questions);
+  /// Adds the best choices of a shape to `chosen`.
+  void take(std::vector<SplitChoice> &choices);
+  KernelFamily familyOf(const SplitChoice &choice) const;
   int64_t blocksOf(const KernelFamily &family, const Shape &shape) const {
     NumberArithmetic math;
     return launchOf(math, gridOf(family), llvm::ArrayRef<int64_t>(shape))
@@ -90,42 +109,87 @@ private:
   const SearchProblem &problem;
   const CandidateSet &set;
   const LatencyConstants &constants;
+  llvm::ArrayRef<Shape> shapes;
+  /// Candidates with slices within their blocks that choices refer to.
+  std::deque<KernelFamily> variants;
+  // Arguments and results of the evaluator.
+  std::vector<Program> programs;
+  std::vector<llvm::ArrayRef<int64_t>> programShapes;
+  std::vector<double> scores;
 };
 } // namespace
 
-bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
-                                 const Shape &shape) const {
+bool SplitFinder::isWorthLooking(const KernelFamily &best, double score) const {
   double microseconds = -score - constants.launch;
   double minTime = best.path().sharesOutSlices() ? kMinRowsTime : kMinTime;
   return microseconds > minTime * constants.secondKernel;
 }
 
-void SplitFinder::visit(const Shape &shape) {
-  // Scores are negated times.
-  double best = 0;
-  const KernelFamily *fastest = nullptr;
-  std::vector<double> scores;
-  for (const Candidate &candidate : set.candidates) {
-    scores.push_back(problem.score(candidate.family, shape));
-    if (problem.isRejected(candidate.family) ||
-        (fastest && scores.back() <= best))
-      continue;
-    best = scores.back();
-    fastest = &candidate.family;
+llvm::ArrayRef<double>
+SplitFinder::scoreFor(const KernelFamily &family,
+                      llvm::ArrayRef<const Shape *> scored) {
+  programs.clear();
+  programShapes.clear();
+  for (const Shape *shape : scored) {
+    programs.push_back({&family, partitionShape(family, *shape)});
+    programShapes.push_back(*shape);
   }
-  if (!fastest || !hasFewBlocks(*fastest, shape, tuning::maxSliceWaves))
-    return;
-  std::vector<SplitChoice> choices;
-  if (problem.options.splitK && isWorthLooking(*fastest, best, shape))
-    addSplit(shape, best, choices);
-  if (problem.options.slicedK && hasFewBlocks(*fastest, shape, 1))
-    addSliced(shape, fastest->path(), scores, best, choices);
+  scores.resize(scored.size());
+  problem.rankingEvaluator().scoreEach(programs, programShapes, scores);
+  return scores;
+}
+
+void SplitFinder::run() {
+  auto all = llvm::to_vector(
+      llvm::map_range(shapes, [](const Shape &shape) { return &shape; }));
+  // Scores are negated times.
+  std::vector<double> best(shapes.size());
+  std::vector<const KernelFamily *> fastest(shapes.size());
+  for (const Candidate &candidate : set.candidates) {
+    if (problem.isRejected(candidate.family))
+      continue;
+    for (auto [index, score] :
+         llvm::enumerate(scoreFor(candidate.family, all))) {
+      if (fastest[index] && score <= best[index])
+        continue;
+      best[index] = score;
+      fastest[index] = &candidate.family;
+    }
+  }
+  std::vector<std::vector<SplitChoice>> choices(shapes.size());
+  std::vector<Question> splits, slices;
+  for (auto [index, shape] : llvm::enumerate(shapes)) {
+    const KernelFamily *family = fastest[index];
+    if (!family || !hasFewBlocks(*family, shape, tuning::maxSliceWaves))
+      continue;
+    Question question = {&shape, family, best[index], &choices[index]};
+    if (problem.options.splitK && isWorthLooking(*family, best[index]))
+      splits.push_back(question);
+    if (problem.options.slicedK && hasFewBlocks(*family, shape, 1))
+      slices.push_back(question);
+  }
+  for (unsigned index = 0; index < set.candidates.size(); ++index)
+    addSplit(index, splits);
+  for (unsigned index = 0; index < set.candidates.size(); ++index)
+    addSliced(index, slices);
+  llvm::for_each(choices, [&](auto &ofShape) { take(ofShape); });
+}
+
+KernelFamily SplitFinder::familyOf(const SplitChoice &choice) const {
+  if (choice.sliced)
+    return *choice.sliced;
+  KernelFamily family = set.candidates[choice.candidate].family;
+  family.reduceSplit = choice.split;
+  return family;
+}
+
+void SplitFinder::take(std::vector<SplitChoice> &choices) {
   llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
     return a.score > b.score;
   });
   size_t taken = 0;
   for (const SplitChoice &choice : choices) {
-    const KernelFamily &family = choice.family;
+    KernelFamily family = familyOf(choice);
     if (problem.isRejected(family) || !isFeasible(problem, family))
       continue;
     std::vector<int64_t> fields(family.schedule.fields().begin(),
@@ -137,47 +201,79 @@ void SplitFinder::visit(const Shape &shape) {
   }
 }
 
-void SplitFinder::addSplit(const Shape &shape, double best,
-                           std::vector<SplitChoice> &choices) const {
-  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
-    KernelFamily family = candidate.family;
-    unsigned axis = gridOf(family).reduceAxis();
+void SplitFinder::addSplit(unsigned index, llvm::ArrayRef<Question> questions) {
+  KernelFamily family = set.candidates[index].family;
+  bool ofRows = family.path().sharesOutSlices();
+  if (!ofRows && !problem.workload.isContraction())
+    return;
+  unsigned axis = gridOf(family).reduceAxis();
+  // Maximum split-K factor of each shape.
+  std::vector<int64_t> maxSplits;
+  for (const Question &question : questions) {
+    const Shape &shape = *question.shape;
     int64_t steps = ceilDiv(shape[axis], family.tiles.front()[axis]);
-    int64_t blocks = blocksOf(family, shape);
-    bool ofRows = family.path().sharesOutSlices();
-    if (!ofRows && !problem.workload.isContraction())
+    maxSplits.push_back(
+        std::min(steps / tuning::minSliceSteps, tuning::maxSliceWaves *
+                                                    problem.device.smCount /
+                                                    blocksOf(family, shape)));
+  }
+  for (int64_t split :
+       ofRows ? llvm::ArrayRef(kRowFactors) : llvm::ArrayRef(kFactors)) {
+    std::vector<const Question *> asked;
+    llvm::SmallVector<const Shape *> scored;
+    for (auto [question, maxSplit] : llvm::zip_equal(questions, maxSplits))
+      if (split <= maxSplit) {
+        asked.push_back(&question);
+        scored.push_back(question.shape);
+      }
+    if (asked.empty())
+      break;
+    family.reduceSplit = split;
+    // Slices of rows must follow further rules.
+    if (ofRows && !isFeasible(problem, family))
       continue;
-    for (int64_t split :
-         ofRows ? llvm::ArrayRef(kRowFactors) : llvm::ArrayRef(kFactors)) {
-      if (steps < tuning::minSliceSteps * split ||
-          blocks * split > tuning::maxSliceWaves * problem.device.smCount)
-        break;
-      family.reduceSplit = split;
-      // Slices of rows must follow further rules.
-      if (ofRows && !isFeasible(problem, family))
-        continue;
-      double score = problem.score(family, shape);
-      if (score > best * (1 - tuning::minSliceGain))
-        choices.push_back({score, static_cast<unsigned>(index), family});
-    }
+    for (auto [question, score] :
+         llvm::zip_equal(asked, scoreFor(family, scored)))
+      if (score > question->best * (1 - tuning::minSliceGain))
+        question->choices->push_back({score, index, split, nullptr});
   }
 }
 
-void SplitFinder::addSliced(const Shape &shape, const CodegenModel &path,
-                            llvm::ArrayRef<double> scores, double best,
-                            std::vector<SplitChoice> &choices) const {
-  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
-    const KernelFamily &family = candidate.family;
-    if (&family.path() != &path || !hasFewBlocks(family, shape, 1) ||
-        scores[index] < kMaxTimeOfSliced * best)
+void SplitFinder::addSliced(unsigned index,
+                            llvm::ArrayRef<Question> questions) {
+  const KernelFamily &family = set.candidates[index].family;
+  std::vector<const Question *> asked;
+  llvm::SmallVector<const Shape *> scored;
+  for (const Question &question : questions)
+    if (&question.fastest->path() == &family.path() &&
+        hasFewBlocks(family, *question.shape, 1)) {
+      asked.push_back(&question);
+      scored.push_back(question.shape);
+    }
+  if (asked.empty())
+    return;
+  // Shapes at which the candidate is not far from the fastest one.
+  std::vector<const Question *> near;
+  llvm::SmallVector<const Shape *> nearShapes;
+  for (auto [question, score] :
+       llvm::zip_equal(asked, scoreFor(family, scored)))
+    if (score >= kMaxTimeOfSliced * question->best) {
+      near.push_back(question);
+      nearShapes.push_back(question->shape);
+    }
+  if (near.empty())
+    return;
+  for (KernelFamily &variant : family.path().slicedVariants(family)) {
+    if (!isFeasible(problem, variant))
       continue;
-    for (KernelFamily &variant : path.slicedVariants(family)) {
-      if (!isFeasible(problem, variant))
+    const KernelFamily *kept = nullptr;
+    for (auto [question, score] :
+         llvm::zip_equal(near, scoreFor(variant, nearShapes))) {
+      if (score <= question->best * (1 - tuning::minSliceGain))
         continue;
-      double score = problem.score(variant, shape);
-      if (score > best * (1 - tuning::minSliceGain))
-        choices.push_back(
-            {score, static_cast<unsigned>(index), std::move(variant)});
+      if (!kept)
+        kept = &variants.emplace_back(variant);
+      question->choices->push_back({score, index, 1, kept});
     }
   }
 }
@@ -189,13 +285,15 @@ void ftuner::addSplitCandidates(const SearchProblem &problem,
       !problem.costModel.predictsTime() || options.pool == ProgramPool::Exact ||
       (!problem.workload.isContraction() && !problem.workload.asRowReduction()))
     return;
-  SplitFinder finder(problem, set);
+  std::vector<Shape> shapes;
   unsigned mainAxis = problem.workload.mainAxis();
   for (const ShapeCell &cell : shapeCells(problem.workload, mainAxis))
     // Sizes have a constant ratio, since an extent counts in units of a tile.
     for (const SizeSample &sample :
          sampleSizes(problem.workload.axes[mainAxis], tuning::maxSliceShapes))
-      finder.visit(shapeAt(problem.workload, cell, mainAxis, sample.size));
+      shapes.push_back(shapeAt(problem.workload, cell, mainAxis, sample.size));
+  SplitFinder finder(problem, set, shapes);
+  finder.run();
   for (auto &[key, family] : finder.chosen) {
     Candidate candidate = set.candidates[std::get<0>(key)];
     candidate.family = family;

@@ -97,8 +97,18 @@ private:
     return padded < (isExact ? 1 : family.path().heightGranule(family));
   }
 
-  /// Marks the candidates with the best scores of a shape.
-  void keepPredicted(const Shape &shape);
+  /// Marks the candidates with the best scores of each shape.
+  void keepPredicted(llvm::ArrayRef<Shape> shapes);
+  /// Returns the scores of the families of a pool, in their order.
+  std::vector<double> scorePool(llvm::ArrayRef<unsigned> pool,
+                                llvm::ArrayRef<int64_t> shape);
+  /// Scores the families that all pools share for a sample and those after it,
+  /// if samples are ranked in turn.
+  void scoreNextSamples(llvm::ArrayRef<int64_t> shape);
+  /// Returns whether `keptScores` has the scores of a sample.
+  bool isScored(size_t sample) const {
+    return sample >= firstScored && sample < firstScored + numScored;
+  }
 
   bool isExact, isSingle;
   /// True if only the cost model's scores rank.
@@ -107,12 +117,25 @@ private:
   CandidateFilter filter;
   /// The rating that replaces scores with the filter of the artifact.
   std::unique_ptr<ThroughputRating> throughput;
-  std::map<Shape, FilterResult> prepared;
+  struct Sample {
+    size_t index;
+    FilterResult filtered;
+  };
+  std::map<Shape, Sample> prepared;
+  std::vector<Shape> samples;
   /// K.Filter: candidates that the filter kept for some shape of the range.
   llvm::BitVector isKept;
   /// Families of K.Filter and their neighbours, made for the first shape that
   /// asks for them.
   std::optional<std::vector<unsigned>> keptNeighbours;
+  /// Scores of `keptNeighbours` for some samples in turn (`scoreShapes`), the
+  /// first of these samples, and their number.
+  std::vector<double> keptScores;
+  size_t firstScored = 0, numScored = 0;
+  /// For each family, its number in `keptNeighbours`; none behind the last one.
+  std::vector<std::optional<unsigned>> keptNumbers;
+  /// The sample that was ranked last.
+  std::optional<size_t> lastSample;
   /// For each family, the number of the last pool that has it.
   std::vector<unsigned> lastPool;
   unsigned numPools = 0;
@@ -135,7 +158,8 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     FilterResult result = filter.run(shape);
     for (const Survivor &survivor : result.survivors)
       isKept.set(survivor.candidate);
-    prepared.try_emplace(shape, std::move(result));
+    prepared.try_emplace(shape, Sample{samples.size(), std::move(result)});
+    samples.push_back(shape);
   }
   counts = filter.counts;
   // Only the reading `pareto` takes further candidates.
@@ -144,10 +168,12 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     throughput = std::make_unique<ThroughputRating>(problem, shapes);
   if (predicts && reading == FilterReading::Pareto) {
     size_t stride = ceilDiv(shapes.size(), tuning::maxPredictedShapes);
+    std::vector<Shape> seen;
     for (size_t i = 0; i < shapes.size();
          i += i < tuning::allPredictedShapes ? 1 : stride)
-      keepPredicted(shapes[i]);
-    keepPredicted(shapes.back());
+      seen.push_back(shapes[i]);
+    seen.push_back(shapes.back());
+    keepPredicted(seen);
   }
   for (unsigned candidate : isKept.set_bits()) {
     const KernelFamily &family = set.candidates[candidate].family;
@@ -169,26 +195,75 @@ int64_t FTunerRanker::padded(const KernelFamily &family,
          shape[mainAxis];
 }
 
-void FTunerRanker::keepPredicted(const Shape &shape) {
+void FTunerRanker::keepPredicted(llvm::ArrayRef<Shape> shapes) {
   std::vector<unsigned> candidates, families;
   for (unsigned i = 0; i < set.candidates.size(); ++i)
     if (std::optional<unsigned> family = table.single(i)) {
       candidates.push_back(i);
       families.push_back(*family);
     }
-  std::vector<std::pair<double, unsigned>> scored;
-  for (auto [candidate, score] :
-       llvm::zip_equal(candidates, table.scoreAll(families, shape)))
-    scored.emplace_back(-score, candidate);
+  std::vector<double> scores = table.scoreShapes(families, shapes);
+  std::vector<std::pair<double, unsigned>> scored(candidates.size());
   size_t count = std::min(scored.size(), tuning::predictedPerShape);
-  std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
-  for (size_t i = 0; i < count; ++i)
-    isKept.set(scored[i].second);
+  for (size_t shape = 0; shape < shapes.size(); ++shape) {
+    for (auto [row, candidate] : llvm::enumerate(candidates))
+      scored[row] = {-scores[row * shapes.size() + shape], candidate};
+    std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
+    for (size_t i = 0; i < count; ++i)
+      isKept.set(scored[i].second);
+  }
+}
+
+/// Number of samples for which families are scored at once: enough to read the
+/// costs of each family rarely, and few enough for their scores to be at hand.
+static constexpr size_t kSamplesAtOnce = 16;
+
+void FTunerRanker::scoreNextSamples(llvm::ArrayRef<int64_t> shape) {
+  auto it = prepared.find(Shape(shape));
+  if (it == prepared.end()) {
+    lastSample = std::nullopt;
+    return;
+  }
+  size_t sample = it->second.index;
+  std::optional<size_t> last = std::exchange(lastSample, sample);
+  if (isScored(sample) || !last || sample != *last + 1)
+    return;
+  firstScored = sample;
+  numScored = std::min(kSamplesAtOnce, samples.size() - sample);
+  keptScores = table.scoreShapes(
+      *keptNeighbours, llvm::ArrayRef(samples).slice(firstScored, numScored));
+}
+
+std::vector<double> FTunerRanker::scorePool(llvm::ArrayRef<unsigned> pool,
+                                            llvm::ArrayRef<int64_t> shape) {
+  if (!predicts || !keptNeighbours)
+    return table.scoreAll(pool, shape);
+  scoreNextSamples(shape);
+  if (!lastSample || !isScored(*lastSample))
+    return table.scoreAll(pool, shape);
+  std::vector<unsigned> others;
+  auto keptNumber = [&](unsigned family) -> std::optional<unsigned> {
+    return family < keptNumbers.size() ? keptNumbers[family] : std::nullopt;
+  };
+  for (unsigned family : pool)
+    if (!keptNumber(family))
+      others.push_back(family);
+  std::vector<double> otherScores = table.scoreAll(others, shape);
+  const double *nextOther = otherScores.data();
+  std::vector<double> scores;
+  scores.reserve(pool.size());
+  for (unsigned family : pool) {
+    std::optional<unsigned> number = keptNumber(family);
+    scores.push_back(
+        number ? keptScores[*number * numScored + *lastSample - firstScored]
+               : *nextOther++);
+  }
+  return scores;
 }
 
 FilterResult FTunerRanker::filterShape(llvm::ArrayRef<int64_t> shape) {
   auto it = prepared.find(Shape(shape));
-  return it == prepared.end() ? filter.run(shape) : it->second;
+  return it == prepared.end() ? filter.run(shape) : it->second.filtered;
 }
 
 void FTunerRanker::addNeighbours(unsigned candidate,
@@ -255,6 +330,12 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     keptNeighbours.emplace();
     for (unsigned candidate : isKept.set_bits())
       addNeighbours(candidate, *keptNeighbours);
+    keptNumbers.resize(table.families.size());
+    llvm::erase_if(*keptNeighbours, [&](unsigned family) {
+      return std::exchange(keptNumbers[family], 0u).has_value();
+    });
+    for (auto [number, family] : llvm::enumerate(*keptNeighbours))
+      keptNumbers[family] = number;
   }
   llvm::for_each(*keptNeighbours, add);
   // All survivors of a sample are in K.Filter.
@@ -292,21 +373,21 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   demands->best = -std::numeric_limits<double>::infinity();
   RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(pool.size())};
   std::vector<RankedFamily> &ranking = ranked.programs;
-  auto score = [&](llvm::ArrayRef<unsigned> families) {
-    for (auto [index, score] :
-         llvm::zip_equal(families, table.scoreAll(families, shape))) {
+  auto add = [&](llvm::ArrayRef<unsigned> families,
+                 llvm::ArrayRef<double> scores) {
+    for (auto [index, score] : llvm::zip_equal(families, scores)) {
       demands->best = std::max(demands->best, score);
       ranking.push_back({index, score});
     }
   };
-  score(pool);
+  add(pool, scorePool(pool, shape));
   if (predicts && !isSingle) {
     double minScore =
         demands->best + tuning::minAcrossGain * std::abs(demands->best);
     std::vector<unsigned> acrossPairs = pairsAcross(ranking);
     ranked.numRated += acrossPairs.size();
     size_t numAlong = ranking.size();
-    score(acrossPairs);
+    add(acrossPairs, table.scoreAll(acrossPairs, shape));
     ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
                                  [&](const RankedFamily &program) {
                                    return program.score < minScore;

@@ -27,20 +27,23 @@ ShapeFilter::ShapeFilter(const SearchProblem &problem,
 }
 
 bool ShapeFilter::apply(const Stage &stage) {
-  std::vector<Survivor> before = std::move(survivors);
-  survivors.clear();
-  llvm::copy_if(before, std::back_inserter(survivors), stage.accepts);
-  bool isMet = !survivors.empty();
-  if (!isMet) {
+  std::vector<Survivor> before;
+  if (reports)
+    before = survivors;
+  bool isMet = llvm::any_of(survivors, stage.accepts);
+  if (isMet) {
+    llvm::erase_if(survivors, [&](const Survivor &survivor) {
+      return !stage.accepts(survivor);
+    });
+  } else {
     ++counts.relaxed[stage.stage];
     double best = -std::numeric_limits<double>::infinity();
-    for (const Survivor &survivor : before)
+    for (const Survivor &survivor : survivors)
       best = std::max(best, stage.quality(survivor));
     double minimum = best - std::abs(best) * tolerance;
-    llvm::copy_if(before, std::back_inserter(survivors),
-                  [&](const Survivor &survivor) {
-                    return stage.quality(survivor) >= minimum;
-                  });
+    llvm::erase_if(survivors, [&](const Survivor &survivor) {
+      return !(stage.quality(survivor) >= minimum);
+    });
   }
   counts.kept[stage.stage] += survivors.size();
   if (reports)

@@ -5,6 +5,7 @@
 #include "FTuner/Search/Ranking/Candidates.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringMap.h"
 #include <optional>
 
 namespace ftuner {
@@ -44,6 +45,14 @@ public:
   /// Returns the scores of many families, in their order.
   std::vector<double> scoreAll(llvm::ArrayRef<unsigned> families,
                                llvm::ArrayRef<int64_t> shape) const;
+  /// Computes the scores of many families for many shapes: that of a family at
+  /// i and a shape at j is at i · shapes.size() + j. It takes less time than
+  /// `scoreAll` for each shape, since the costs of a family are read once.
+  std::vector<double> scoreShapes(llvm::ArrayRef<unsigned> families,
+                                  llvm::ArrayRef<Shape> shapes) const;
+  /// Returns a number that is equal for families and partitions whose running
+  /// parts (`runningParts`) have the same text.
+  unsigned runningNumber(unsigned family, const Partition &partition) const;
   /// Returns the candidate's block along the combine axis, in units of the
   /// granule that heights of its schedule have: rows of a thread, or of a warp.
   int64_t rows(unsigned candidate) const {
@@ -82,6 +91,11 @@ private:
   llvm::DenseMap<std::tuple<unsigned, unsigned, int64_t>,
                  std::optional<unsigned>>
       pairs;
+  /// Numbers of running parts by their text, and by family and a mask of the
+  /// parts that run.
+  mutable llvm::StringMap<unsigned> runningTexts;
+  mutable llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned>
+      runningNumbers;
   /// Other axes (`otherAxes`) of each path.
   llvm::DenseMap<const CodegenModel *, llvm::SmallVector<unsigned, 2>>
       otherAxesOf;
