@@ -34,25 +34,17 @@ namespace {
 /// Enumerates the candidates of one path.
 class Enumerator {
 public:
+  /// `alignment` is that of the operands, for which the path offers tiles.
   Enumerator(const SearchProblem &problem, const CodegenModel &path,
-             CandidateSet &set)
+             int64_t alignment)
       : problem(problem), workload(problem.workload), path(path),
-        space(path.createSpace(workload, problem.device)),
-        combineAxis(chooseCombineAxis()), set(set) {
-    if (workload.isContraction())
-      rules.emplace(workload, problem.device, *space);
-    if (rules) {
-      set.numByRules += rules->numCandidates;
-      set.numWholeWarps += rules->numWholeWarps;
-    }
-    if (problem.costModel.predictsTime())
-      predictedShapes = representativeShapes(workload);
-  }
+        alignment(alignment), space(path.createSpace(workload, problem.device)),
+        combineAxis(chooseCombineAxis()) {}
 
-  void run();
+  PathCandidates run();
   /// Describes the block nearest to being feasible, and why it is not, after an
   /// enumeration without a candidate.
-  std::string nearestRefusal(int64_t alignment) const;
+  std::string nearestRefusal() const;
 
 private:
   /// Returns the main axis if the path combines along it, or else the path's
@@ -84,6 +76,7 @@ private:
   const SearchProblem &problem;
   const Workload &workload;
   const CodegenModel &path;
+  int64_t alignment;
   std::unique_ptr<ScheduleSpace> space;
   unsigned combineAxis;
   /// The paper's tile rules, which are for contractions only.
@@ -92,7 +85,7 @@ private:
   /// schedules apart.
   std::vector<Shape> predictedShapes;
   std::vector<KernelFamily> found;
-  CandidateSet &set;
+  PathCandidates result;
 };
 } // namespace
 
@@ -167,7 +160,7 @@ void Enumerator::addByPreference() {
     candidate.ukernel = family.ukernel(0);
     candidate.resources = path.resources(workload, family);
     candidate.family = std::move(family);
-    set.candidates.push_back(std::move(candidate));
+    result.candidates.push_back(std::move(candidate));
   }
 }
 
@@ -178,33 +171,41 @@ static bool hasBatchTile(const TileRules &rules, const BlockTile &tile) {
   });
 }
 
-void Enumerator::run() {
+PathCandidates Enumerator::run() {
+  CandidateCounts &counts = result.counts;
+  if (workload.isContraction()) {
+    rules.emplace(workload, problem.device, *space);
+    counts.numByRules = rules->numCandidates;
+    counts.numWholeWarps = rules->numWholeWarps;
+  }
+  if (problem.costModel.predictsTime())
+    predictedShapes = representativeShapes(workload);
   bool isOnlyByRules = problem.options.tileRule == TileRule::Divisors;
   auto byRules = [&](const UKernel &ukernel) {
     return rules && rules->allows(ukernel);
   };
   uint32_t reduceAxes = workload.reduceAxes().mask();
   KernelFamily block;
-  space->forEachBlock(
-      set.alignment,
-      [&](const KernelFamily &offered, const UKernel &ukernel, BlockKind kind) {
-        if (!problem.options.batchTiles && rules &&
-            hasBatchTile(*rules, ukernel.blockTile))
-          return;
-        bool isByRules =
-            (isOnlyByRules || kind != BlockKind::Odd) && byRules(ukernel);
-        if (!isByRules && (isOnlyByRules || kind != BlockKind::Suited))
-          return;
-        block = offered;
-        block.combineAxis = combineAxis;
-        block.reduceAxes = reduceAxes;
-        if (visit(block))
-          ++(isByRules ? set.numEmittable : set.numAdded);
-      });
+  space->forEachBlock(alignment, [&](const KernelFamily &offered,
+                                     const UKernel &ukernel, BlockKind kind) {
+    if (!problem.options.batchTiles && rules &&
+        hasBatchTile(*rules, ukernel.blockTile))
+      return;
+    bool isByRules =
+        (isOnlyByRules || kind != BlockKind::Odd) && byRules(ukernel);
+    if (!isByRules && (isOnlyByRules || kind != BlockKind::Suited))
+      return;
+    block = offered;
+    block.combineAxis = combineAxis;
+    block.reduceAxes = reduceAxes;
+    if (visit(block))
+      ++(isByRules ? counts.numEmittable : counts.numAdded);
+  });
   addByPreference();
+  return std::move(result);
 }
 
-std::string Enumerator::nearestRefusal(int64_t alignment) const {
+std::string Enumerator::nearestRefusal() const {
   std::string refusal;
   int64_t minLacking = std::numeric_limits<int64_t>::max();
   space->forEachBlock(
@@ -234,17 +235,31 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
 static llvm::Error
 makeNoCandidatesError(const SearchProblem &problem,
                       llvm::ArrayRef<const CodegenModel *> paths,
-                      CandidateSet &set) {
+                      int64_t alignment) {
   std::string refusals;
   for (const CodegenModel *path : paths)
     if (std::string refusal =
-            Enumerator(problem, *path, set).nearestRefusal(set.alignment);
+            Enumerator(problem, *path, alignment).nearestRefusal();
         !refusal.empty())
       refusals += "; the nearest: " + refusal;
   return makeError("found no feasible uKernel for workload '" +
                    problem.workload.name + "' on device '" +
                    problem.device.name + "' with operands aligned to " +
-                   Twine(set.alignment) + " bytes" + refusals);
+                   Twine(alignment) + " bytes" + refusals);
+}
+
+/// Returns the candidates of a path; enumerates them once if the problem keeps
+/// them.
+static PathCandidates candidatesOf(const SearchProblem &problem,
+                                   const CodegenModel &path,
+                                   int64_t alignment) {
+  auto enumerate = [&] { return Enumerator(problem, path, alignment).run(); };
+  if (!problem.enumerated)
+    return enumerate();
+  auto [it, isNew] = problem.enumerated->paths.try_emplace({&path, alignment});
+  if (isNew)
+    it->second = enumerate();
+  return it->second;
 }
 
 llvm::Expected<CandidateSet>
@@ -254,12 +269,16 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   if (!paths)
     return paths.takeError();
   CandidateSet set;
-  set.alignment = alignment; // The enumerators offer tiles for it.
-  for (const CodegenModel *path : *paths)
-    Enumerator(problem, *path, set).run();
+  for (const CodegenModel *path : *paths) {
+    PathCandidates own = candidatesOf(problem, *path, alignment);
+    llvm::move(own.candidates, std::back_inserter(set.candidates));
+    set.numByRules += own.counts.numByRules;
+    set.numWholeWarps += own.counts.numWholeWarps;
+    set.numEmittable += own.counts.numEmittable;
+    set.numAdded += own.counts.numAdded;
+  }
   if (set.candidates.empty())
-    return makeNoCandidatesError(problem, *paths, set);
-  set.alignment = 1; // From here on the alignment that the candidates need.
+    return makeNoCandidatesError(problem, *paths, alignment);
   for (const Candidate &candidate : set.candidates)
     set.alignment = std::max(set.alignment, candidate.family.alignment());
   return set;

@@ -5,12 +5,14 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
+#include "FTuner/Search/Ranking/Candidates.h"
 #include "FTuner/Search/Setup/MeasurerFactory.h"
 #include "FTuner/Workload/Sampling.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -124,22 +126,15 @@ LogicalResult WorkloadPlanner::replaceRejected(ukernel::PlanOp plan,
   return success();
 }
 
-bool WorkloadPlanner::mayNeedExactArchitecture(const Workload &workload) const {
-  SearchProblem problem = setup.problem(workload, device, {});
-  auto paths = supportingModels(problem.paths, workload, device);
-  if (!paths) {
-    llvm::consumeError(paths.takeError());
-    return false;
-  }
-  return llvm::any_of(*paths, [](const CodegenModel *path) {
-    return path->needsExactArchitecture();
-  });
-}
-
 llvm::Expected<Plan>
 WorkloadPlanner::search(const Workload &workload, Paths paths,
                         std::vector<KernelFamily> rejected) const {
   SearchProblem problem = setup.problem(workload, device, std::move(rejected));
+  return search(problem, paths);
+}
+
+llvm::Expected<Plan> WorkloadPlanner::search(SearchProblem &problem,
+                                             Paths paths) const {
   SmallVector<const CodegenModel *> allowed(problem.paths);
   if (paths == Paths::Portable)
     llvm::erase_if(allowed, [](const CodegenModel *path) {
@@ -149,9 +144,10 @@ WorkloadPlanner::search(const Workload &workload, Paths paths,
     return llvm::createStringError(
         "options 'paths' and 'failed-paths' leave no codegen path that runs "
         "there");
-  problem.paths = allowed;
+  llvm::SaveAndRestore restrict(problem.paths,
+                                ArrayRef<const CodegenModel *>(allowed));
   SearchContext context = measuringContext(setup, measurer);
-  MeasuringProgress progress(workload.name);
+  MeasuringProgress progress(problem.workload.name);
   context.progress = [&](int64_t done, int64_t total) {
     progress.show(done, total);
   };
@@ -217,41 +213,24 @@ WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> ops) {
   llvm::stable_sort(largestFirst, [](const Question *a, const Question *b) {
     return maxResultElements(a->workload) > maxResultElements(b->workload);
   });
-  // Most workloads that may need an exact architecture do need it, so the
-  // search for the portable plan runs at the same time.
-  struct Search {
-    Question *question;
-    Paths paths;
+  auto plan = [&](Question *question) {
+    SearchProblem problem = setup.problem(question->workload, device);
+    problem.enumerated = std::make_shared<EnumeratedPaths>();
+    llvm::Expected<Plan> &answer =
+        question->answer.emplace(search(problem, Paths::All));
+    if (!answer || !answer->needsExactArchitecture())
+      return;
+    // The second search takes candidates and prices from the first one, but not
+    // its remarks.
+    if (!problem.evaluator().remarks().empty())
+      problem.madeEvaluator = nullptr;
+    question->portable.emplace(search(problem, Paths::Portable));
   };
-  std::vector<Search> searches;
-  for (Question *question : largestFirst) {
-    searches.push_back({question, Paths::All});
-    if (mayNeedExactArchitecture(question->workload))
-      searches.push_back({question, Paths::Portable});
-  }
-  auto run = [&](const Search &next) {
-    Question &question = *next.question;
-    auto &answer =
-        next.paths == Paths::All ? question.answer : question.portable;
-    answer.emplace(search(question.workload, next.paths));
-  };
-  auto needsPortable = [](Question &question) {
-    llvm::Expected<Plan> &answer = *question.answer;
-    return answer && answer->needsExactArchitecture();
-  };
-  // A measurer serves one search at a time, and only searches that are needed.
-  if (measurer) {
-    for (const Search &next : searches)
-      if (next.paths == Paths::All || needsPortable(*next.question))
-        run(next);
-  } else {
-    parallelForEach(module.getContext(), searches, run);
-  }
-  for (Question &question : questions)
-    if (question.portable && !needsPortable(question)) {
-      llvm::consumeError(question.portable->takeError());
-      question.portable.reset();
-    }
+  // A measurer serves one search at a time.
+  if (measurer)
+    llvm::for_each(largestFirst, plan);
+  else
+    parallelForEach(module.getContext(), largestFirst, plan);
   LogicalResult result = success();
   SymbolTable symbols(module);
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());

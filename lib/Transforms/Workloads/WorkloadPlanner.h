@@ -26,8 +26,8 @@ public:
   mlir::LogicalResult takePlan(ukernel::OperatorOpInterface op);
 
   /// Plans operators without plans. Searches once for operators with equal
-  /// workloads. Searches run in parallel, or in turn if a measurer serves them.
-  /// Plans are numbered in the order of the operators.
+  /// workloads. Searches for different workloads run in parallel, or in turn if
+  /// a measurer serves them. Plans are numbered in the order of the operators.
   mlir::LogicalResult planAll(llvm::ArrayRef<ukernel::OperatorOpInterface> ops);
 
 private:
@@ -37,9 +37,9 @@ private:
 
   llvm::Expected<Plan> search(const Workload &workload, Paths paths,
                               std::vector<KernelFamily> rejected = {}) const;
-  /// Returns true if paths that need an exact architecture compete for the
-  /// workload.
-  bool mayNeedExactArchitecture(const Workload &workload) const;
+  /// Solves a problem with some of its codegen paths. Further searches for the
+  /// same problem take less time.
+  llvm::Expected<Plan> search(SearchProblem &problem, Paths paths) const;
   /// Checks that a plan, which may come from anywhere, is legal.
   mlir::LogicalResult checkPlan(ukernel::PlanOp plan,
                                 ukernel::OperatorOpInterface op);

@@ -20,6 +20,8 @@
 
 #include "FTuner/Search/Problem/Feasibility.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include <map>
+#include <utility>
 
 namespace ftuner {
 
@@ -34,12 +36,8 @@ struct Candidate {
   int64_t heightGranule() const { return family.path().heightGranule(family); }
 };
 
-struct CandidateSet {
-  /// Candidates, grouped by path in the order of the problem's paths.
-  /// Candidates of one path are in its order of preference among equal scores.
-  std::vector<Candidate> candidates;
-  /// Bytes to which operands must be aligned for every candidate to be usable.
-  int64_t alignment = 1;
+/// Numbers of candidates.
+struct CandidateCounts {
   /// Number of candidates by the paper's tile rules: all candidates, candidates
   /// of whole warps, and candidates of whole warps that a path can emit with
   /// some reduce tile and stages.
@@ -48,6 +46,25 @@ struct CandidateSet {
   int64_t numEmittable = 0;
   /// Number of candidates beyond the paper's rules.
   int64_t numAdded = 0;
+};
+
+/// The candidates of one path, in its order of preference among equal scores.
+struct PathCandidates {
+  std::vector<Candidate> candidates;
+  CandidateCounts counts;
+};
+
+/// Candidates by path and alignment of the operands. They do not depend on the
+/// other paths of a problem, nor on the families that it rejects.
+struct EnumeratedPaths {
+  std::map<std::pair<const CodegenModel *, int64_t>, PathCandidates> paths;
+};
+
+struct CandidateSet : CandidateCounts {
+  /// Candidates, grouped by path in the order of the problem's paths.
+  std::vector<Candidate> candidates;
+  /// Bytes to which operands must be aligned for every candidate to be usable.
+  int64_t alignment = 1;
   /// Number of candidates with slices of the reduce axis, which come last.
   int64_t numSplit = 0;
 };
