@@ -118,8 +118,10 @@ translateHostCode(ModuleOp module, StringRef libraryName,
 
 static FailureOr<std::string> emitObject(ModuleOp module, llvm::Module &code,
                                          llvm::TargetMachine &machine) {
+  // A function of a large model is one long list of launches: passes of higher
+  // levels find nothing more in it, and some take quadratic time.
   if (llvm::Error error = makeOptimizingTransformer(
-          /*optLevel=*/3, /*sizeLevel=*/0, &machine)(&code))
+          /*optLevel=*/1, /*sizeLevel=*/0, &machine)(&code))
     return module.emitError("LLVM cannot optimize the host code: ")
            << llvm::toString(std::move(error));
   llvm::SmallString<0> object;
