@@ -17,6 +17,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -550,6 +551,8 @@ CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
            (member == &LatencyPrediction::boxes && time.boxes <= 0);
   };
   CostBreakdown breakdown;
+  breakdown.terms.reserve(std::size(termMembers));
+  breakdown.figures.reserve(std::size(figureMembers));
   for (auto [name, member] : termMembers)
     if (!isLeftOut(member))
       breakdown.terms.push_back({name, time.*member, -1});

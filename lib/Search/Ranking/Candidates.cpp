@@ -3,6 +3,7 @@
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Problem/Feasibility.h"
 #include "FTuner/Search/Ranking/MainAxis.h"
+#include "FTuner/Search/Ranking/SearchMemory.h"
 #include "FTuner/Search/Ranking/TileRules.h"
 #include "FTuner/Workload/Sampling.h"
 #include "SplitCandidates.h"
@@ -254,9 +255,9 @@ static PathCandidates candidatesOf(const SearchProblem &problem,
                                    const CodegenModel &path,
                                    int64_t alignment) {
   auto enumerate = [&] { return Enumerator(problem, path, alignment).run(); };
-  if (!problem.enumerated)
+  if (!problem.memory)
     return enumerate();
-  auto [it, isNew] = problem.enumerated->paths.try_emplace({&path, alignment});
+  auto [it, isNew] = problem.memory->candidates.try_emplace({&path, alignment});
   if (isNew)
     it->second = enumerate();
   return it->second;

@@ -1,6 +1,7 @@
 //===- FamilyTable.cpp - Families made of candidates ----------------------===//
 #include "FTuner/Search/Ranking/FamilyTable.h"
 #include "FTuner/Search/Ranking/MainAxis.h"
+#include "FTuner/Search/Ranking/SearchMemory.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <tuple>
@@ -76,18 +77,37 @@ FamilyTable::scoreShapes(llvm::ArrayRef<unsigned> numbers,
                          llvm::ArrayRef<Shape> shapes) const {
   // Models that compute many scores at once get them in batches.
   constexpr size_t batchSize = 1024;
-  std::vector<double> scores(numbers.size() * shapes.size());
-  llvm::MutableArrayRef<double> left = scores;
+  size_t numShapes = shapes.size();
+  std::vector<double> scores(numbers.size() * numShapes);
+  ShapeScores *known =
+      problem.memory ? &problem.memory->scoresFor(shapes) : nullptr;
+  // Families of the batch, by their indices in `numbers`.
+  std::vector<size_t> batch;
   std::vector<Program> programs;
   std::vector<llvm::ArrayRef<int64_t>> programShapes;
+  std::vector<double> batchScores;
   auto scoreBatch = [&] {
-    problem.rankingEvaluator().scoreEach(programs, programShapes,
-                                         left.take_front(programs.size()));
-    left = left.drop_front(programs.size());
+    batchScores.resize(programs.size());
+    problem.rankingEvaluator().scoreEach(programs, programShapes, batchScores);
+    llvm::ArrayRef<double> left = batchScores;
+    for (size_t index : batch) {
+      llvm::ArrayRef<double> own = left.take_front(numShapes);
+      left = left.drop_front(numShapes);
+      llvm::copy(own, scores.begin() + index * numShapes);
+      if (known)
+        known->keep(memoryNumbers[numbers[index]], own);
+    }
+    batch.clear();
     programs.clear();
     programShapes.clear();
   };
-  for (unsigned number : numbers) {
+  for (auto [index, number] : llvm::enumerate(numbers)) {
+    const double *found = known ? known->find(memoryNumbers[number]) : nullptr;
+    if (found) {
+      std::copy_n(found, numShapes, scores.begin() + index * numShapes);
+      continue;
+    }
+    batch.push_back(index);
     const KernelFamily &family = families[number];
     for (const Shape &shape : shapes)
       programs.push_back({&family, partitionShape(family, shape)});
@@ -119,6 +139,8 @@ std::optional<unsigned> FamilyTable::add(KernelFamily family,
     return std::nullopt;
   resources.push_back(family.path().resources(problem.workload, family));
   costs.push_back(problem.rankingEvaluator().costsOf(family));
+  if (problem.memory)
+    memoryNumbers.push_back(problem.memory->numberOf(family));
   families.push_back(std::move(family));
   owners.push_back(candidate);
   return families.size() - 1;

@@ -5,7 +5,7 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
-#include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Ranking/SearchMemory.h"
 #include "FTuner/Search/Setup/MeasurerFactory.h"
 #include "FTuner/Workload/Sampling.h"
 
@@ -126,6 +126,20 @@ LogicalResult WorkloadPlanner::replaceRejected(ukernel::PlanOp plan,
   return success();
 }
 
+/// Returns true if paths that need an exact architecture compete for the
+/// workload.
+static bool mayNeedExactArchitecture(const SearchProblem &problem) {
+  auto paths =
+      supportingModels(problem.paths, problem.workload, problem.device);
+  if (!paths) {
+    llvm::consumeError(paths.takeError());
+    return false;
+  }
+  return llvm::any_of(*paths, [](const CodegenModel *path) {
+    return path->needsExactArchitecture();
+  });
+}
+
 llvm::Expected<Plan>
 WorkloadPlanner::search(const Workload &workload, Paths paths,
                         std::vector<KernelFamily> rejected) const {
@@ -215,15 +229,18 @@ WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> ops) {
   });
   auto plan = [&](Question *question) {
     SearchProblem problem = setup.problem(question->workload, device);
-    problem.enumerated = std::make_shared<EnumeratedPaths>();
+    if (mayNeedExactArchitecture(problem))
+      problem.memory = std::make_shared<SearchMemory>();
     llvm::Expected<Plan> &answer =
         question->answer.emplace(search(problem, Paths::All));
     if (!answer || !answer->needsExactArchitecture())
       return;
-    // The second search takes candidates and prices from the first one, but not
-    // its remarks.
-    if (!problem.evaluator().remarks().empty())
+    // The second search takes candidates, prices and scores from the first one,
+    // but not its remarks.
+    if (!problem.evaluator().remarks().empty()) {
       problem.madeEvaluator = nullptr;
+      problem.memory = nullptr;
+    }
     question->portable.emplace(search(problem, Paths::Portable));
   };
   // A measurer serves one search at a time.

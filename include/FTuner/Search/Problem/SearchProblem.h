@@ -8,7 +8,7 @@
 
 namespace ftuner {
 
-struct EnumeratedPaths;
+class SearchMemory;
 
 /// ζ of a device: blocks of 256 threads with 128 registers each that the
 /// registers of an SM hold; 2 on V100, as in the paper, which found it there
@@ -32,9 +32,10 @@ struct SearchProblem {
   mutable std::shared_ptr<CostEvaluator> madeEvaluator = nullptr;
   mutable std::shared_ptr<CostEvaluator> madePredictor = nullptr;
   mutable std::shared_ptr<CostEvaluator> madePrefilter = nullptr;
-  /// Keeps the candidates of paths (Candidates.h) for copies of the problem
-  /// that differ only in paths or rejected families; null if there are none.
-  std::shared_ptr<EnumeratedPaths> enumerated = nullptr;
+  /// Keeps what a search finds (SearchMemory.h) for further searches of the
+  /// same problem, with other paths or rejected families; null if there are
+  /// none.
+  std::shared_ptr<SearchMemory> memory = nullptr;
 
   int64_t zeta() const {
     return options.zeta ? options.zeta : defaultZeta(device);

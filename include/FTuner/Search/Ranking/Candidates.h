@@ -20,8 +20,6 @@
 
 #include "FTuner/Search/Problem/Feasibility.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
-#include <map>
-#include <utility>
 
 namespace ftuner {
 
@@ -52,12 +50,6 @@ struct CandidateCounts {
 struct PathCandidates {
   std::vector<Candidate> candidates;
   CandidateCounts counts;
-};
-
-/// Candidates by path and alignment of the operands. They do not depend on the
-/// other paths of a problem, nor on the families that it rejects.
-struct EnumeratedPaths {
-  std::map<std::pair<const CodegenModel *, int64_t>, PathCandidates> paths;
 };
 
 struct CandidateSet : CandidateCounts {

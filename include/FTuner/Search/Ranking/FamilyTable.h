@@ -47,7 +47,8 @@ public:
                                llvm::ArrayRef<int64_t> shape) const;
   /// Computes the scores of many families for many shapes: that of a family at
   /// i and a shape at j is at i · shapes.size() + j. It takes less time than
-  /// `scoreAll` for each shape, since the costs of a family are read once.
+  /// `scoreAll` for each shape, since the costs of a family are read once, and
+  /// scores that the problem's memory has are not computed.
   std::vector<double> scoreShapes(llvm::ArrayRef<unsigned> families,
                                   llvm::ArrayRef<Shape> shapes) const;
   /// Returns a number that is equal for families and partitions whose running
@@ -91,6 +92,8 @@ private:
   llvm::DenseMap<std::tuple<unsigned, unsigned, int64_t>,
                  std::optional<unsigned>>
       pairs;
+  /// Numbers of the families in the problem's memory, if it has one.
+  std::vector<unsigned> memoryNumbers;
   /// Numbers of running parts by their text, and by family and a mask of the
   /// parts that run.
   mutable llvm::StringMap<unsigned> runningTexts;
