@@ -317,8 +317,8 @@ LoopLaunch::LoopLaunch(const LatencyDevice &device, const LatencyPart *all,
     LoopPart &part = parts[i];
     const LatencyLoopTable &table = *part.table;
     part.l2 *= share;
-    part.stepAlone = norm(overlap(table.block, constants, 1),
-                          stepTerms(device, table, part.l2, constants, 1));
+    part.singleStep = norm(overlap(table.block, constants, 1),
+                           stepTerms(device, table, part.l2, constants, 1));
   }
 }
 

@@ -20,11 +20,11 @@ struct LoopPart {
   double outputBytes = 0;
   /// Cycles of a step on L2, and of a step of a block that is alone on its SM:
   /// the table's, or fewer if some SMs are idle.
-  double l2 = 0, stepAlone = 0;
+  double l2 = 0, singleStep = 0;
 
   /// Returns the cycles of an SM per step and block when `resident` blocks are.
   double step(double resident) const {
-    return resident < 2 ? stepAlone
+    return resident < 2 ? singleStep
                         : table->step[static_cast<size_t>(resident) - 1];
   }
 };

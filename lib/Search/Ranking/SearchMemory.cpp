@@ -1,4 +1,4 @@
-//===- SearchMemory.cpp - What searches for one problem share -------------===//
+//===- SearchMemory.cpp - Memory of searches for one problem --------------===//
 #include "FTuner/Search/Ranking/SearchMemory.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>

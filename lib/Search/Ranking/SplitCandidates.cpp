@@ -253,22 +253,22 @@ void SplitFinder::addSliced(unsigned index,
   if (asked.empty())
     return;
   // Shapes at which the candidate is not far from the fastest one.
-  std::vector<const Question *> near;
-  llvm::SmallVector<const Shape *> nearShapes;
+  std::vector<const Question *> suited;
+  llvm::SmallVector<const Shape *> suitedShapes;
   for (auto [question, score] :
        llvm::zip_equal(asked, scoreFor(family, scored)))
     if (score >= kMaxTimeOfSliced * question->best) {
-      near.push_back(question);
-      nearShapes.push_back(question->shape);
+      suited.push_back(question);
+      suitedShapes.push_back(question->shape);
     }
-  if (near.empty())
+  if (suited.empty())
     return;
   for (KernelFamily &variant : family.path().slicedVariants(family)) {
     if (!isFeasible(problem, variant))
       continue;
     const KernelFamily *kept = nullptr;
     for (auto [question, score] :
-         llvm::zip_equal(near, scoreFor(variant, nearShapes))) {
+         llvm::zip_equal(suited, scoreFor(variant, suitedShapes))) {
       if (score <= question->best * (1 - tuning::minSliceGain))
         continue;
       if (!kept)

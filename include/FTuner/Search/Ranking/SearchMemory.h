@@ -1,4 +1,4 @@
-//===- SearchMemory.h - What searches for one problem share -----*- C++ -*-===//
+//===- SearchMemory.h - Memory of searches for one problem ------*- C++ -*-===//
 #ifndef FTUNER_SEARCH_RANKING_SEARCHMEMORY_H
 #define FTUNER_SEARCH_RANKING_SEARCHMEMORY_H
 
