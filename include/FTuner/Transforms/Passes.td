@@ -268,11 +268,13 @@ def UKernelFormPointwisePass : Pass<"ukernel-form-pointwise", "::mlir::ModuleOp"
   let description = [{
     Takes elementwise operators on tensors with one to eight loops, whose outputs
     have all loops and whose inputs have some of them, in any order, if a codegen
-    path computes them. It comes behind the passes that give prologues,
-    epilogues, rows and windows their operators, and takes what these leave. What
-    it leaves becomes a fallback kernel: operators that read other elements than
-    those of loops, accumulate into their outputs, or have loops in their bodies,
-    fills and copies.
+    path computes them. It runs after the passes that give prologues, epilogues,
+    rows and windows their operators, and takes what these leave. First it fuses
+    operators that the normalization keeps apart for rows, and gives each part of
+    a concatenation that no operator can write in place an operator that copies
+    it; concatenations of equal sizes share these. Some operators stay fallback
+    kernels: those that read other elements than those of loops, accumulate into
+    their outputs, or have loops in their bodies, fills and copies.
 
     ```mlir
     %r = linalg.generic … ins(%x, %bias : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) { … }

@@ -121,6 +121,7 @@ struct UKernelFormPointwisePass
         function.emitError("elementwise operators did not reach a fixed form");
         return WalkResult::interrupt();
       }
+      copyConcatenatedParts(function);
       SmallVector<linalg::LinalgOp> ops;
       function->walk([&](linalg::LinalgOp op) {
         if (isPointwiseWorkload(op, *support))
