@@ -170,17 +170,17 @@ def main():
                 times = all_rows.get((device, heads, groups), {})
                 shapes = sorted(times)[:: options.step] or [(16, 2048), (1, 8191), (64, 512)]
                 sizes = [{"B": batch, "L": length} for batch, length in shapes]
-                ours = workloads.predicted_us(exported, sizes, device)
+                predicted = workloads.predicted_us(exported, sizes, device)
                 hand = workloads.predicted_us(by_hand(heads, groups), sizes, device)
                 ratios = {
-                    shape: us / times[shape] for shape, us in zip(shapes, ours) if shape in times
+                    shape: us / times[shape] for shape, us in zip(shapes, predicted) if shape in times
                 }
                 worst = max(ratios, key=ratios.get, default=None)
                 rows.append(
                     [
                         f"{heads} / {groups}",
                         device,
-                        mean(a / b for a, b in zip(ours, hand)),
+                        mean(a / b for a, b in zip(predicted, hand)),
                         mean(ratios.values()),
                         mean(ratio for shape, ratio in ratios.items() if times[shape] > 30),
                         f"{ratios[worst]:.2f} at {worst[0]} x {worst[1]}" if worst else "",
