@@ -173,7 +173,9 @@ def main():
                 predicted = workloads.predicted_us(exported, sizes, device)
                 hand = workloads.predicted_us(by_hand(heads, groups), sizes, device)
                 ratios = {
-                    shape: us / times[shape] for shape, us in zip(shapes, predicted) if shape in times
+                    shape: us / times[shape]
+                    for shape, us in zip(shapes, predicted)
+                    if shape in times
                 }
                 worst = max(ratios, key=ratios.get, default=None)
                 rows.append(
