@@ -28,11 +28,11 @@ func.func @caches(%k: tensor<?x?x8x16xf16> {ukernel.shape = ["B", "P", 8, 16]}, 
   return %a, %b : tensor<?x?x8x16xf16>, tensor<?x?x8x16xf16>
 }
 
-// What computes a part writes it.
+// What computes a part writes it, right before its insertion.
 // CHECK-LABEL: func.func @computed
-// CHECK: %[[E:.*]] = ukernel.pointwise ins(%arg1
 // CHECK: ukernel.pointwise ins(%arg0
 // CHECK: tensor.insert_slice
+// CHECK: %[[E:.*]] = ukernel.pointwise ins(%arg1
 // CHECK: tensor.insert_slice %[[E]]
 func.func @computed(%x: tensor<?x24xf32>, %y: tensor<?x24xf32>) -> tensor<?x24xf32> {
   %c0 = arith.constant 0 : index

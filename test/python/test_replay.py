@@ -218,6 +218,9 @@ def test_kinds_are_those_of_operators() -> None:
     # Libraries of earlier versions do not tell.
     assert work.kind_of({"operator": "linalg.conv_2d"}) == "moving"
     assert work.kind_of({"operator": "linalg.generic (math.exp)"}) == "computing"
+    chain = {"operator": "ukernel.pointwise (math.exp)", "axes": ["P"], "extents": [8]}
+    assert work.kind_of({**chain, "kind": "elementwise"}) == "computing"
+    assert work.kind_of({**chain, "kind": "copy"}) == "moving"
     product = {"operator": "ukernel.workload", "axes": ["M", "N", "K"], "extents": ["T", 64, 32]}
     assert work.kind_of({**product, "kind": "contraction"}) == "linear"
     assert work.kind_of({**product, "kind": "window"}) == "windows"

@@ -173,29 +173,22 @@ static void replaceSplatConstants(func::FuncOp func) {
   }
 }
 
-/// Moves an operator whose only reader inserts its result into a tensor, such
-/// as a part of a concatenation, before that insertion. Upstream's elimination
-/// of empty tensors then lets the operator write into the tensor: it asks that
-/// the tensor exists where the operator begins.
-static void moveBeforeInsertions(func::FuncOp func) {
-  func.walk([](tensor::InsertSliceOp insert) {
-    Operation *producer = insert.getSource().getDefiningOp();
-    auto destination =
-        dyn_cast_if_present<DestinationStyleOpInterface>(producer);
-    if (!destination || !producer->hasOneUse() ||
-        producer->getNumResults() != 1 ||
-        producer->getBlock() != insert->getBlock())
-      return;
-    OpOperand &init =
-        *destination.getTiedOpOperand(cast<OpResult>(insert.getSource()));
-    auto empty = init.get().getDefiningOp<tensor::EmptyOp>();
-    if (!empty)
-      return;
-    // Others may write into an empty tensor of these sizes, too.
-    OpBuilder builder(insert);
-    init.set(builder.clone(*empty)->getResult(0));
-    producer->moveBefore(insert);
-  });
+void ftuner::moveBeforeInsertion(tensor::InsertSliceOp insert) {
+  Operation *producer = insert.getSource().getDefiningOp();
+  auto destination = dyn_cast_if_present<DestinationStyleOpInterface>(producer);
+  if (!destination || !producer->hasOneUse() ||
+      producer->getNumResults() != 1 ||
+      producer->getBlock() != insert->getBlock())
+    return;
+  OpOperand &init =
+      *destination.getTiedOpOperand(cast<OpResult>(insert.getSource()));
+  auto empty = init.get().getDefiningOp<tensor::EmptyOp>();
+  if (!empty)
+    return;
+  // Others may write into an empty tensor of these sizes, too.
+  OpBuilder builder(insert);
+  init.set(builder.clone(*empty)->getResult(0));
+  producer->moveBefore(insert);
 }
 
 LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {
@@ -209,7 +202,7 @@ LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {
                ReplaceEmptyCollapse, ReshapeThroughOneDimension>(context);
   if (failed(applyPatternsGreedily(func, std::move(patterns))))
     return func.emitError("could not decompose operators without loops");
-  moveBeforeInsertions(func);
+  func.walk(moveBeforeInsertion);
   replaceSplatConstants(func);
   keepLoopsInPlace(func);
   return success();

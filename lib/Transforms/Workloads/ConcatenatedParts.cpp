@@ -7,6 +7,7 @@
 // values, one the new ones.
 //
 //===----------------------------------------------------------------------===//
+#include "Host/HostPreparation.h"
 #include "PointwiseFormation.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -23,20 +24,27 @@ namespace {
 using ConcatGroup = SmallVector<tensor::ConcatOp, 2>;
 } // namespace
 
-/// Returns true if a part of a concatenation is copied: no operator can write
-/// it into the result.
-static bool isCopied(Value part) {
-  if (part.getDefiningOp<arith::ConstantOp>())
-    return false;
+/// Returns the empty tensor that an operator fills in with a part, if the
+/// operator can write the part into the result of a concatenation instead.
+static tensor::EmptyOp findOutput(Value part) {
   auto producer = part.getDefiningOp<DestinationStyleOpInterface>();
-  // Sizes are known without the tensor.
-  bool hasOneReader = llvm::count_if(part.getUsers(), [](Operation *user) {
-                        return !isa<tensor::DimOp>(user);
-                      }) == 1;
-  if (!producer || producer->getNumResults() != 1 || !hasOneReader)
-    return true;
+  if (!producer || producer->getNumResults() != 1 || !part.hasOneUse())
+    return {};
   OpOperand &init = *producer.getTiedOpOperand(cast<OpResult>(part));
-  return !init.get().getDefiningOp<tensor::EmptyOp>();
+  return init.get().getDefiningOp<tensor::EmptyOp>();
+}
+
+/// Returns true if a part of a concatenation is copied.
+static bool isCopied(Value part) {
+  return !part.getDefiningOp<arith::ConstantOp>() && !findOutput(part);
+}
+
+/// Returns the sizes of a part. Those of an operator's result do not use it, so
+/// that its insertion stays the only reader.
+static SmallVector<OpFoldResult> sizesOf(OpBuilder &b, Value part) {
+  if (tensor::EmptyOp output = findOutput(part))
+    return output.getMixedSizes();
+  return tensor::getMixedSizes(b, part.getLoc(), part);
 }
 
 /// Returns true if two concatenations have equal sizes, part by part, and copy
@@ -95,18 +103,24 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
   Location loc = first.getLoc();
   rewriter.setInsertionPoint(first);
   SmallVector<OpFoldResult> steps(first.getRank(), rewriter.getIndexAttr(1));
+  AffineExpr a, b;
+  bindDims(rewriter.getContext(), a, b);
+  auto add = [&](OpFoldResult first, OpFoldResult second) {
+    return affine::makeComposedFoldedAffineApply(rewriter, loc, a + b,
+                                                 {first, second});
+  };
   SmallVector<Destination> destinations;
   for (tensor::ConcatOp op : group) {
-    ReifiedRankedShapedTypeDims shapes;
-    LogicalResult reified = op.reifyResultShapes(rewriter, shapes);
-    assert(succeeded(reified) && "sizes of a concatenation are sums");
-    (void)reified;
-    Value empty = tensor::EmptyOp::create(rewriter, loc, shapes.front(),
+    SmallVector<OpFoldResult> sizes = sizesOf(rewriter, op.getInputs().front());
+    for (Value part : op.getInputs().drop_front()) {
+      OpFoldResult &sum = sizes[op.getDim()];
+      sum = add(sum, sizesOf(rewriter, part)[op.getDim()]);
+    }
+    Value empty = tensor::EmptyOp::create(rewriter, loc, sizes,
                                           op.getResultType().getElementType());
     destinations.push_back({op, empty, rewriter.getIndexAttr(0)});
   }
-  AffineExpr a, b;
-  bindDims(rewriter.getContext(), a, b);
+  SmallVector<tensor::InsertSliceOp> insertions;
   for (unsigned number = 0; number < first.getInputs().size(); ++number) {
     SmallVector<Value> parts, outputs;
     for (Destination &destination : destinations) {
@@ -117,7 +131,7 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
       outputs.push_back(tensor::ExtractSliceOp::create(
           rewriter, loc, cast<RankedTensorType>(part.getType()),
           destination.tensor, destination.offsets(rewriter),
-          tensor::getMixedSizes(rewriter, loc, part), steps));
+          sizesOf(rewriter, part), steps));
     }
     SmallVector<Value> copies;
     if (!parts.empty())
@@ -125,14 +139,13 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
     auto *nextCopy = copies.begin();
     for (Destination &destination : destinations) {
       Value part = destination.op.getInputs()[number];
-      SmallVector<OpFoldResult> sizes =
-          tensor::getMixedSizes(rewriter, loc, part);
-      OpFoldResult size = sizes[destination.op.getDim()];
-      destination.tensor = tensor::InsertSliceOp::create(
+      SmallVector<OpFoldResult> sizes = sizesOf(rewriter, part);
+      auto insertion = tensor::InsertSliceOp::create(
           rewriter, loc, isCopied(part) ? *nextCopy++ : part,
           destination.tensor, destination.offsets(rewriter), sizes, steps);
-      destination.offset = affine::makeComposedFoldedAffineApply(
-          rewriter, loc, a + b, {destination.offset, size});
+      destination.tensor = insertion;
+      insertions.push_back(insertion);
+      destination.offset = add(destination.offset, sizes[first.getDim()]);
     }
   }
   for (Destination &destination : destinations) {
@@ -142,6 +155,9 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
                                       result);
     rewriter.replaceOp(destination.op, result);
   }
+  // Names of workloads follow the order of operators, which must not change
+  // once they are planned.
+  llvm::for_each(insertions, moveBeforeInsertion);
 }
 
 void ftuner::copyConcatenatedParts(FunctionOpInterface function) {
@@ -149,8 +165,6 @@ void ftuner::copyConcatenatedParts(FunctionOpInterface function) {
   ExtentAnalysis extents(function);
   SmallVector<ConcatGroup> groups;
   function->walk([&](tensor::ConcatOp op) {
-    if (llvm::none_of(op.getInputs(), isCopied))
-      return;
     for (ConcatGroup &group : groups)
       if (canShareCopies(group.front(), op, extents) &&
           succeeded(moveOperationDependencies(rewriter, op, group.front()))) {

@@ -230,8 +230,8 @@ KINDS = (
     "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving", "windows",
     "other products",
 )  # fmt: skip
-#: Kinds of fallback kernels by the kinds of their operators.
-_FALLBACK_KINDS = {
+#: Kinds of chains and of fallback kernels by the kinds of their operators.
+_OTHER_KINDS = {
     "contraction": "other products", "reduction": "other rows", "elementwise": "computing",
     "copy": "moving",
 }  # fmt: skip
@@ -248,16 +248,16 @@ def kind_of(kernel: Mapping[str, Any]) -> str:
     """One of KINDS for an entry of `workloads` or `fallback_kernels` of a work report.
 
     Convolutions and pools are windows. Products without a batch are linear, the others are batched,
-    and those of fallback kernels are other products. Fallback kernels without products reduce,
-    compute elements, or move and fill tensors. Libraries of earlier versions do not tell the kind of
+    and those of fallback kernels are other products. Chains of elementwise operators, and fallback
+    kernels without products, reduce, compute elements, or move and fill tensors. Libraries of earlier versions do not tell the kind of
     an operator; then a fallback kernel computes if its operator names operations.
     """
     inner = inner_operations(kernel["operator"])
     kind = kernel.get("kind")
     if kind == "window":
         return "windows"
-    if "axes" not in kernel:
-        return _FALLBACK_KINDS.get(kind or "", "computing" if inner else "moving")
+    if "axes" not in kernel or kind in ("elementwise", "copy"):
+        return _OTHER_KINDS.get(kind or "", "computing" if inner else "moving")
     if "K" in kernel["axes"]:
         batch = [size for axis, size in zip(kernel["axes"], kernel["extents"]) if axis[0] == "B"]
         return "linear" if all(size == 1 for size in batch) else "batched products"
