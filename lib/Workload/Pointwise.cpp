@@ -73,7 +73,7 @@ llvm::Error Workload::checkPointwise() const {
   for (const Operand &operand : operands)
     if (operand.role != OperandRole::Input &&
         operand.role != OperandRole::Output)
-      return llvm::createStringError("expected inputs and outputs alone");
+      return llvm::createStringError("expected only inputs and outputs");
   return llvm::Error::success();
 }
 

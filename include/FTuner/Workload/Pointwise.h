@@ -29,8 +29,7 @@ enum class PointAccess {
 /// A workload that is pointwise, and outlives the view.
 class PointwiseView {
 public:
-  /// Requires that `Workload::checkPointwise` says nothing, as
-  /// `Workload::asPointwise` asks before.
+  /// Requires that `Workload::checkPointwise` succeeds.
   explicit PointwiseView(const Workload &workload) : workload(&workload) {}
 
   PointAccess accessOf(const Operand &operand) const;

@@ -176,11 +176,18 @@ public:
 } // namespace
 
 llvm::Error ChainsModel::supports(const Workload &workload,
-                                  const DeviceSpec &) const {
+                                  const DeviceSpec &device) const {
   if (llvm::Error error = workload.checkPointwise())
     return invalid(llvm::toString(std::move(error)));
   if (!workload.domain.empty())
     return invalid("expected points without conditions");
+  // The family for any alignment, which every plan needs, has most registers.
+  ChainsLayout layout(workload, ChainsSchedule());
+  if (int64_t registers = registersOf(workload, layout);
+      registers > device.maxRegistersPerThread)
+    return invalid("expected operands that take at most " +
+                   Twine(device.maxRegistersPerThread) +
+                   " registers of a thread, but got " + Twine(registers));
   for (const Operand &operand : workload.operands) {
     if (operand.isPacked || operand.outside || !operand.indirections.empty())
       return invalid("expected operands whose positions follow from the loops");
@@ -256,7 +263,8 @@ BlockWork ChainsModel::work(const Workload &workload,
       bytes = rowLength ? bytes / static_cast<double>(*rowLength)
                         : bytes / static_cast<double>(layout.vector);
     work.globalBytes += bytes;
-    // Blocks of an SM read the same elements of an operand along rows alone.
+    // Blocks of an SM read the same elements of an operand that only the last
+    // loop indexes.
     if (operand.rank() == 1 && kind == PointAccess::Row && rowLength &&
         *rowLength < layout.tile()) {
       work.commonBytes += bytes;

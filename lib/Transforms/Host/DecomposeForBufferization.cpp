@@ -173,22 +173,31 @@ static void replaceSplatConstants(func::FuncOp func) {
   }
 }
 
+/// Returns the operand in which an operator gets the tensor to fill in; null if
+/// the operator cannot write into another tensor instead.
+static OpOperand *findInit(Value value, Block *block) {
+  auto producer = value.getDefiningOp<DestinationStyleOpInterface>();
+  if (!producer || producer->getNumResults() != 1 || !value.hasOneUse() ||
+      producer->getBlock() != block)
+    return nullptr;
+  OpOperand *init = producer.getTiedOpOperand(cast<OpResult>(value));
+  return init->get().getDefiningOp<tensor::EmptyOp>() ? init : nullptr;
+}
+
+tensor::EmptyOp ftuner::findOutput(Value value, Block *block) {
+  OpOperand *init = findInit(value, block);
+  return init ? init->get().getDefiningOp<tensor::EmptyOp>()
+              : tensor::EmptyOp();
+}
+
 void ftuner::moveBeforeInsertion(tensor::InsertSliceOp insert) {
-  Operation *producer = insert.getSource().getDefiningOp();
-  auto destination = dyn_cast_if_present<DestinationStyleOpInterface>(producer);
-  if (!destination || !producer->hasOneUse() ||
-      producer->getNumResults() != 1 ||
-      producer->getBlock() != insert->getBlock())
-    return;
-  OpOperand &init =
-      *destination.getTiedOpOperand(cast<OpResult>(insert.getSource()));
-  auto empty = init.get().getDefiningOp<tensor::EmptyOp>();
-  if (!empty)
+  OpOperand *init = findInit(insert.getSource(), insert->getBlock());
+  if (!init)
     return;
   // Others may write into an empty tensor of these sizes, too.
   OpBuilder builder(insert);
-  init.set(builder.clone(*empty)->getResult(0));
-  producer->moveBefore(insert);
+  init->set(builder.clone(*init->get().getDefiningOp())->getResult(0));
+  init->getOwner()->moveBefore(insert);
 }
 
 LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {

@@ -37,6 +37,11 @@ mlir::FailureOr<mlir::func::FuncOp> buildResultSizes(mlir::func::FuncOp func,
 /// compare.
 void describeAssertions(mlir::func::FuncOp func);
 
+/// Returns the empty tensor that an operator fills in with a value, if the
+/// operator can write into another tensor instead: it has no other result, is
+/// in the block, and the value has one reader.
+mlir::tensor::EmptyOp findOutput(mlir::Value value, mlir::Block *block);
+
 /// Moves an operator whose only reader inserts its result into a tensor, such
 /// as a part of a concatenation, before that insertion. Upstream's elimination
 /// of empty tensors then lets the operator write into the tensor: it asks that

@@ -10,10 +10,12 @@
 #include "Host/HostPreparation.h"
 #include "PointwiseFormation.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -24,25 +26,21 @@ namespace {
 using ConcatGroup = SmallVector<tensor::ConcatOp, 2>;
 } // namespace
 
-/// Returns the empty tensor that an operator fills in with a part, if the
-/// operator can write the part into the result of a concatenation instead.
-static tensor::EmptyOp findOutput(Value part) {
-  auto producer = part.getDefiningOp<DestinationStyleOpInterface>();
-  if (!producer || producer->getNumResults() != 1 || !part.hasOneUse())
-    return {};
-  OpOperand &init = *producer.getTiedOpOperand(cast<OpResult>(part));
-  return init.get().getDefiningOp<tensor::EmptyOp>();
-}
+/// Maximum number of concatenations that share copies: the registers of a
+/// thread hold vectors of all parts.
+static constexpr size_t kMaxShared = 8;
 
 /// Returns true if a part of a concatenation is copied.
-static bool isCopied(Value part) {
-  return !part.getDefiningOp<arith::ConstantOp>() && !findOutput(part);
+static bool isCopied(tensor::ConcatOp op, Value part) {
+  return !part.getDefiningOp<arith::ConstantOp>() &&
+         !findOutput(part, op->getBlock());
 }
 
-/// Returns the sizes of a part. Those of an operator's result do not use it, so
-/// that its insertion stays the only reader.
-static SmallVector<OpFoldResult> sizesOf(OpBuilder &b, Value part) {
-  if (tensor::EmptyOp output = findOutput(part))
+/// Returns the sizes of a part. If an operator fills the part in, they are
+/// those of its empty output: a `tensor.dim` would be a second reader.
+static SmallVector<OpFoldResult> sizesOf(OpBuilder &b, tensor::ConcatOp op,
+                                         Value part) {
+  if (tensor::EmptyOp output = findOutput(part, op->getBlock()))
     return output.getMixedSizes();
   return tensor::getMixedSizes(b, part.getLoc(), part);
 }
@@ -60,9 +58,23 @@ static bool canShareCopies(tensor::ConcatOp a, tensor::ConcatOp b,
     for (int64_t dim = 0; dim < a.getRank(); ++dim)
       if (!(extents.dimOf(part, dim) == extents.dimOf(other, dim)))
         return false;
-    shares |= isCopied(part) && isCopied(other);
+    shares |= isCopied(a, part) && isCopied(b, other);
   }
   return shares;
+}
+
+/// Returns true if a concatenation needs the result of another one that comes
+/// at `front` or later.
+static bool needsConcat(tensor::ConcatOp op, tensor::ConcatOp front) {
+  BackwardSliceOptions options;
+  options.omitUsesFromAbove = false;
+  options.filter = [&](Operation *other) {
+    return other->getBlock() == front->getBlock() &&
+           !other->isBeforeInBlock(front);
+  };
+  SetVector<Operation *> slice;
+  LogicalResult found = getBackwardSlice(op.getOperation(), &slice, options);
+  return failed(found) || llvm::any_of(slice, llvm::IsaPred<tensor::ConcatOp>);
 }
 
 /// Creates the operator that copies tensors of equal sizes to others.
@@ -97,8 +109,31 @@ struct Destination {
 };
 } // namespace
 
+/// Asserts that the sizes of a part are those of another one, but for those
+/// along the dimension of the concatenation.
+static void assertSizes(tensor::ConcatOp op, Value part, Value first,
+                        ExtentAnalysis &extents, OpBuilder &b) {
+  Location loc = op.getLoc();
+  SmallVector<OpFoldResult> sizes = sizesOf(b, op, part),
+                            others = sizesOf(b, op, first);
+  for (int64_t dim = 0; dim < op.getRank(); ++dim) {
+    if (dim == static_cast<int64_t>(op.getDim()) || sizes[dim] == others[dim] ||
+        extents.dimOf(part, dim) == extents.dimOf(first, dim))
+      continue;
+    Value equal = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq,
+        getValueOrCreateConstantIndexOp(b, loc, sizes[dim]),
+        getValueOrCreateConstantIndexOp(b, loc, others[dim]));
+    cf::AssertOp::create(b, loc, equal,
+                         "expected the parts of a concatenation to have equal "
+                         "sizes along dimension " +
+                             std::to_string(dim));
+  }
+}
+
 /// Replaces the concatenations of a group, at the first of them.
-static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
+static void insertParts(ConcatGroup &group, ExtentAnalysis &extents,
+                        IRRewriter &rewriter) {
   tensor::ConcatOp first = group.front();
   Location loc = first.getLoc();
   rewriter.setInsertionPoint(first);
@@ -111,10 +146,12 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
   };
   SmallVector<Destination> destinations;
   for (tensor::ConcatOp op : group) {
-    SmallVector<OpFoldResult> sizes = sizesOf(rewriter, op.getInputs().front());
+    Value firstPart = op.getInputs().front();
+    SmallVector<OpFoldResult> sizes = sizesOf(rewriter, op, firstPart);
     for (Value part : op.getInputs().drop_front()) {
+      assertSizes(op, part, firstPart, extents, rewriter);
       OpFoldResult &sum = sizes[op.getDim()];
-      sum = add(sum, sizesOf(rewriter, part)[op.getDim()]);
+      sum = add(sum, sizesOf(rewriter, op, part)[op.getDim()]);
     }
     Value empty = tensor::EmptyOp::create(rewriter, loc, sizes,
                                           op.getResultType().getElementType());
@@ -125,13 +162,13 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
     SmallVector<Value> parts, outputs;
     for (Destination &destination : destinations) {
       Value part = destination.op.getInputs()[number];
-      if (!isCopied(part))
+      if (!isCopied(destination.op, part))
         continue;
       parts.push_back(part);
       outputs.push_back(tensor::ExtractSliceOp::create(
           rewriter, loc, cast<RankedTensorType>(part.getType()),
           destination.tensor, destination.offsets(rewriter),
-          sizesOf(rewriter, part), steps));
+          sizesOf(rewriter, destination.op, part), steps));
     }
     SmallVector<Value> copies;
     if (!parts.empty())
@@ -139,9 +176,9 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
     auto *nextCopy = copies.begin();
     for (Destination &destination : destinations) {
       Value part = destination.op.getInputs()[number];
-      SmallVector<OpFoldResult> sizes = sizesOf(rewriter, part);
+      SmallVector<OpFoldResult> sizes = sizesOf(rewriter, destination.op, part);
       auto insertion = tensor::InsertSliceOp::create(
-          rewriter, loc, isCopied(part) ? *nextCopy++ : part,
+          rewriter, loc, isCopied(destination.op, part) ? *nextCopy++ : part,
           destination.tensor, destination.offsets(rewriter), sizes, steps);
       destination.tensor = insertion;
       insertions.push_back(insertion);
@@ -150,6 +187,7 @@ static void insertParts(ConcatGroup &group, IRRewriter &rewriter) {
   }
   for (Destination &destination : destinations) {
     Value result = destination.tensor;
+    rewriter.setInsertionPoint(destination.op);
     if (result.getType() != destination.op.getType())
       result = tensor::CastOp::create(rewriter, loc, destination.op.getType(),
                                       result);
@@ -166,7 +204,9 @@ void ftuner::copyConcatenatedParts(FunctionOpInterface function) {
   SmallVector<ConcatGroup> groups;
   function->walk([&](tensor::ConcatOp op) {
     for (ConcatGroup &group : groups)
-      if (canShareCopies(group.front(), op, extents) &&
+      if (group.size() < kMaxShared &&
+          canShareCopies(group.front(), op, extents) &&
+          !needsConcat(op, group.front()) &&
           succeeded(moveOperationDependencies(rewriter, op, group.front()))) {
         rewriter.moveOpAfter(op, group.back());
         group.push_back(op);
@@ -175,5 +215,5 @@ void ftuner::copyConcatenatedParts(FunctionOpInterface function) {
     groups.push_back({op});
   });
   for (ConcatGroup &group : groups)
-    insertParts(group, rewriter);
+    insertParts(group, extents, rewriter);
 }

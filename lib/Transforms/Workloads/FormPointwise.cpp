@@ -5,8 +5,6 @@
 
 #include "FTuner/Schedule/CodegenModel.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -47,13 +45,18 @@ static linalg::LinalgOp elementwiseProducer(Value value) {
   return isElementwise ? op : linalg::LinalgOp();
 }
 
+/// Maximum number of operands of operators that are fused: the registers of a
+/// thread hold vectors of all of them.
+static constexpr unsigned kMaxOperands = 16;
+
 /// Returns true if an elementwise producer becomes part of an elementwise
 /// consumer.
 static bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   linalg::LinalgOp producer = elementwiseProducer(operand->get());
   if (!consumer || !producer ||
-      consumer.getNumParallelLoops() != consumer.getNumLoops())
+      consumer.getNumParallelLoops() != consumer.getNumLoops() ||
+      consumer->getNumOperands() + producer->getNumOperands() > kMaxOperands)
     return false;
   return isCheap(producer) ||
          consumer.getMatchingIndexingMap(operand).isPermutation();

@@ -55,16 +55,22 @@ static bool hasScalarBody(linalg::LinalgOp op) {
       return true;
     return op.getNumRegions() == 0 &&
            isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) &&
-           llvm::all_of(op.getResultTypes(),
-                        [](Type type) { return type.isIntOrIndexOrFloat(); });
+           llvm::all_of(op.getResultTypes(), [](Type type) {
+             // Kernels do not convert floats of 8 bits and less.
+             return type.isIntOrIndexOrFloat() &&
+                    !(isa<FloatType>(type) &&
+                      type.getIntOrFloatBitWidth() < 16);
+           });
   });
 }
 
-/// Returns the number of points if it is known; 0 if some extent is not.
+/// Returns false if the static extents alone make more than `maxExtent` points,
+/// dynamic ones and those of size 0 counted as 1.
 static bool hasFewEnoughPoints(linalg::LinalgOp op) {
   double points = 1;
   for (int64_t extent : op.getStaticLoopRanges())
-    points *= ShapedType::isDynamic(extent) ? 1 : static_cast<double>(extent);
+    if (!ShapedType::isDynamic(extent))
+      points *= static_cast<double>(std::max<int64_t>(extent, 1));
   return points <= static_cast<double>(maxExtent);
 }
 
@@ -207,6 +213,7 @@ static void buildBody(const PointwiseDescription &points, PointwiseOp result,
                   rewriter.clone(*value.getDefiningOp())
                       ->getResult(cast<OpResult>(value).getResultNumber()));
   for (Operation &inner : op.getBlock()->without_terminator()) {
+    // Fallback kernels do not check assertions either.
     if (isa<cf::AssertOp>(inner))
       continue;
     auto index = dyn_cast<linalg::IndexOp>(inner);

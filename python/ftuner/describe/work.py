@@ -249,8 +249,9 @@ def kind_of(kernel: Mapping[str, Any]) -> str:
 
     Convolutions and pools are windows. Products without a batch are linear, the others are batched,
     and those of fallback kernels are other products. Chains of elementwise operators, and fallback
-    kernels without products, reduce, compute elements, or move and fill tensors. Libraries of earlier versions do not tell the kind of
-    an operator; then a fallback kernel computes if its operator names operations.
+    kernels without products, reduce, compute elements, or move and fill tensors. Libraries of
+    earlier versions do not tell the kind of an operator; then a fallback kernel computes if its
+    operator names operations.
     """
     inner = inner_operations(kernel["operator"])
     kind = kernel.get("kind")

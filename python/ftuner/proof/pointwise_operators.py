@@ -1,6 +1,7 @@
 """Chains of elementwise operators that families compute: their text and their results.
 
-The text is a `ukernel.pointwise` with one loop p, or with two loops m and n. Elements of 16 bits are widened, and results rounded.
+The text is a `ukernel.pointwise` with one loop p, or with two loops m and n. Elements of 16 bits
+are widened, and results rounded.
 """
 
 from __future__ import annotations

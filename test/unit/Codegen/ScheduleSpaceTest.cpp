@@ -41,6 +41,20 @@ protected:
 
   const DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
 };
+TEST_F(ScheduleSpaceTest, PointsHaveOperandsThatRegistersHold) {
+  auto isSupported = [&](unsigned numInputs) {
+    Workload workload = Workload::vectorSum({1, std::nullopt});
+    workload.operands.insert(workload.operands.begin(), numInputs - 2,
+                             workload.operands.front());
+    workload.computations.front().writes = {numInputs};
+    return llvm::any_of(codegenModels(), [&](const CodegenModel *path) {
+      return !llvm::errorToBool(path->supports(workload, device));
+    });
+  };
+  EXPECT_TRUE(isSupported(36));
+  EXPECT_FALSE(isSupported(40));
+}
+
 } // namespace
 
 TEST_F(ScheduleSpaceTest, SchedulesKeepWhatABlockComputes) {

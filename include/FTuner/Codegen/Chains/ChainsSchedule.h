@@ -59,7 +59,7 @@ struct ChainsSchedule {
   Schedule pack() const { return packSchedule(chainsModel(), *this); }
 };
 
-/// How points are shared out, of a workload and a schedule.
+/// Distribution of a workload's points over threads.
 struct ChainsLayout {
   ChainsLayout(const Workload &workload, const ChainsSchedule &schedule);
 
@@ -72,8 +72,8 @@ struct ChainsLayout {
   /// Points of a block.
   int64_t tile() const { return schedule.threads * points(); }
 
-  /// Points of the widest vector that there may be, of workloads with elements
-  /// of so many bytes.
+  /// Returns the maximum number of points in a vector if the widest element has
+  /// so many bytes.
   static int64_t widestVector(int64_t widestBytes) {
     return std::max<int64_t>(16 / widestBytes, 1);
   }

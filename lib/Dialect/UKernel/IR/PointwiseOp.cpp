@@ -52,9 +52,9 @@ static LogicalResult verifyLoops(PointwiseOp op) {
                     return llvm::is_contained(map.getResults(), loop);
                   });
     if (!hasAll || (isFirst && map.getResults() != ArrayRef(loops)))
-      return op.emitOpError("expected outputs with a dimension that each loop "
-                            "indexes alone, of the first one in their order, "
-                            "but got ")
+      return op.emitOpError("expected each output to have one dimension for "
+                            "each loop, and the first output to have them in "
+                            "the order of the loops, but got ")
              << AffineMapAttr::get(map);
   }
   return success();

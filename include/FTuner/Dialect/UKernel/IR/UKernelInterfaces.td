@@ -122,7 +122,7 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
       }]>,
 
     InterfaceMethod<[{
-        Whether kernels take buffers with any strides. By default neighbours
+        Returns whether kernels accept buffers with any strides. By default neighbours
         along the last dimension are neighbours in memory, and the loops of a
         fused axis lie in one piece.
       }], "bool", "takesAnyStrides", (ins), "", [{

@@ -388,7 +388,7 @@ def UKernel_PointwiseOp : UKernel_Op<"pointwise", [
     A chain of elementwise operators. `map` takes an element of every input and
     yields an element of every output. The iteration space is one axis p, the
     number of a point. With several loops p is fused of them, the last one
-    fastest, and maps have the loops as dimensions behind p. The first output has
+    fastest, and maps have the loops as dimensions after p. The first output has
     the loops in their order, so that neighbours along p are neighbours in it.
     `ukernel.index` gives the position of a point along a loop, or along p if
     there is only one loop.
@@ -398,8 +398,8 @@ def UKernel_PointwiseOp : UKernel_Op<"pointwise", [
 
     * `pointwise_c1`: maps have one dimension, or one and from two to eight
       loops.
-    * `pointwise_c2`: an output has every loop, alone in a dimension; the first
-      one has them in their order.
+    * `pointwise_c2`: each output has one dimension for each loop, indexed by that
+      loop only; the first output has them in the order of the loops.
     * `pointwise_c3`: `map` yields elements of the outputs.
 
     ```mlir
@@ -448,9 +448,9 @@ def UKernel_IndexOp : UKernel_Op<"index", [Pure]> {
     In a `ukernel.row_reduction` the position along an axis, in a
     `ukernel.pointwise` that along a loop.
 
-    * `index_c1`: it is in a region of a `ukernel.row_reduction`, and the axis is
-      m, n or r, or in one of a `ukernel.pointwise`, of whose loops `axis` is
-      the number.
+    * `index_c1`: it is in a region of a `ukernel.row_reduction` and `axis` is
+      m, n or r, or in the region of a `ukernel.pointwise` and `axis` is the
+      number of a loop.
     * `index_c2`: in `values` the axis is not r.
 
     ```mlir
