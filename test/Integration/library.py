@@ -135,14 +135,24 @@ func.func @outer(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   %m = tensor.dim %x, %c0 : tensor<?xf32>
   %n = tensor.dim %y, %c0 : tensor<?xf32>
   %e = tensor.empty(%m, %n) : tensor<?x?xf32>
-  %i = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+  %z = arith.constant 1.0 : f32
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %g = tensor.collapse_shape %i [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+  return %g : tensor<?xf32>
+}
+func.func @sum(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?xf32>
+  %n = tensor.dim %y, %c0 : tensor<?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
                        iterator_types = ["parallel", "parallel"]}
       ins(%x, %y : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):
-    %r = arith.mulf %a, %b : f32
-    linalg.yield %r : f32
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
   } -> tensor<?x?xf32>
-  %g = tensor.collapse_shape %i [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+  %g = tensor.collapse_shape %r [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
   return %g : tensor<?xf32>
 }
 func.func @join(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
@@ -482,6 +492,11 @@ def check_sizes(h, runtime):
     expect("outer", (1 << 20, 1 << 20), None, 1 << 40)
     expect("outer", (1 << 62, 0), None, 0)
     expect("outer", (0, (1 << 63) - 1), None, 0)
+    # An elementwise operator numbers its elements in 31 bits.
+    got = ask("sum", 1 << 20, 1 << 20)[1]
+    if "expected at most 2147483647 elements in an elementwise operator" not in str(got):
+        problems.append(f"sizes of sum(2^20, 2^20): {got!r}")
+    expect("sum", (1 << 15, (1 << 16) - 1), None, (1 << 31) - (1 << 15))
     expect("join", ((1 << 63) - 1, 1), None, too_large)
     expect("join", ((1 << 63) - 2, 1), None, (1 << 63) - 1)
     expect("repeat", (1 << 33, 1 << 33), None, too_large)

@@ -291,7 +291,10 @@ def test_other_capability(on_card: Run) -> None:
     assert "error: the codegen path wgmma is not for FTuner emulator" in done.stderr
     done = on_card("check-gpu", "--paths=hgmma")
     assert done.returncode == 1
-    assert "paths: expected some of mma, rows, simt, wgmma, wgmma.fit_boxes, but got" in done.stderr
+    assert (
+        "paths: expected some of chains, mma, rows, simt, wgmma, wgmma.fit_boxes, but got"
+        in done.stderr
+    )
     done = on_card("check-gpu", "--timeout=0")
     assert done.returncode == 2 and "--timeout: expected seconds above 0" in done.stderr
     done = on_card("check-gpu", "--gpu=3")

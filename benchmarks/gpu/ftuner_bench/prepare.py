@@ -29,7 +29,7 @@ ROOT = FOLDER.parents[2]
 MOST_BYTES = 40 << 20
 
 # Codegen paths whose kernels are measured, gated ones included: each device measures the paths that it runs.
-PATHS = "simt,mma,rows,wgmma"
+PATHS = "simt,mma,rows,chains,wgmma"
 
 # Sizes whose programs are timed, of the workloads that have some. Those of batches are
 # multiples of 4: rows of other sizes are not aligned, and one kernel serves them.

@@ -1,5 +1,6 @@
 //===- DecomposeForBufferization.cpp - What has no loops --------*- C++ -*-===//
 #include "HostPreparation.h"
+#include "Linalg/LinalgPatterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -171,33 +172,6 @@ static void replaceSplatConstants(func::FuncOp func) {
       op.replaceAllUsesWith(createFill(builder, op.getLoc(), value, type));
     op.erase();
   }
-}
-
-/// Returns the operand in which an operator gets the tensor to fill in; null if
-/// the operator cannot write into another tensor instead.
-static OpOperand *findInit(Value value, Block *block) {
-  auto producer = value.getDefiningOp<DestinationStyleOpInterface>();
-  if (!producer || producer->getNumResults() != 1 || !value.hasOneUse() ||
-      producer->getBlock() != block)
-    return nullptr;
-  OpOperand *init = producer.getTiedOpOperand(cast<OpResult>(value));
-  return init->get().getDefiningOp<tensor::EmptyOp>() ? init : nullptr;
-}
-
-tensor::EmptyOp ftuner::findOutput(Value value, Block *block) {
-  OpOperand *init = findInit(value, block);
-  return init ? init->get().getDefiningOp<tensor::EmptyOp>()
-              : tensor::EmptyOp();
-}
-
-void ftuner::moveBeforeInsertion(tensor::InsertSliceOp insert) {
-  OpOperand *init = findInit(insert.getSource(), insert->getBlock());
-  if (!init)
-    return;
-  // Others may write into an empty tensor of these sizes, too.
-  OpBuilder builder(insert);
-  init->set(builder.clone(*init->get().getDefiningOp())->getResult(0));
-  init->getOwner()->moveBefore(insert);
 }
 
 LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {

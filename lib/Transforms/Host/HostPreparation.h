@@ -3,7 +3,6 @@
 #define FTUNER_LIB_TRANSFORMS_HOST_HOSTPREPARATION_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace ftuner {
 
@@ -36,17 +35,6 @@ mlir::FailureOr<mlir::func::FuncOp> buildResultSizes(mlir::func::FuncOp func,
 /// Gives assertions that importers wrote their place and the sizes that they
 /// compare.
 void describeAssertions(mlir::func::FuncOp func);
-
-/// Returns the empty tensor that an operator fills in with a value, if the
-/// operator can write into another tensor instead: it has no other result, is
-/// in the block, and the value has one reader.
-mlir::tensor::EmptyOp findOutput(mlir::Value value, mlir::Block *block);
-
-/// Moves an operator whose only reader inserts its result into a tensor, such
-/// as a part of a concatenation, before that insertion. Upstream's elimination
-/// of empty tensors then lets the operator write into the tensor: it asks that
-/// the tensor exists where the operator begins.
-void moveBeforeInsertion(mlir::tensor::InsertSliceOp insert);
 
 /// Decomposes operations without loops and bufferization into others: softmax,
 /// Winograd, pack, unpack, concat, reshape; and splat constants into fills,

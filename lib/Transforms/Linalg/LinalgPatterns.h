@@ -3,6 +3,7 @@
 #define FTUNER_LIB_TRANSFORMS_LINALG_LINALGPATTERNS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -40,6 +41,17 @@ void populateContractionLoopPatterns(mlir::RewritePatternSet &patterns);
 /// Adds a pattern that makes one operator of the two parts of a tensor that are
 /// concatenated in the other order, as rotary embeddings do (SwappedParts.cpp).
 void populateSwappedPartsPatterns(mlir::RewritePatternSet &patterns);
+
+/// Replaces concatenations by insertions into one tensor each. Parts that no
+/// operator can write there are copied by elementwise operators, which
+/// concatenations of equal sizes share (ConcatenatedParts.cpp).
+void copyConcatenatedParts(mlir::FunctionOpInterface function);
+
+/// Moves an operator whose only reader inserts its result into a tensor, such
+/// as a part of a concatenation, before that insertion. Upstream's elimination
+/// of empty tensors then lets the operator write into the tensor: it asks that
+/// the tensor exists where the operator begins (ConcatenatedParts.cpp).
+void moveBeforeInsertion(mlir::tensor::InsertSliceOp insert);
 
 /// Adds patterns that rewrite negative padding as slices (NegativePads.cpp).
 void populateNegativePadPatterns(mlir::RewritePatternSet &patterns);

@@ -3,6 +3,7 @@
 #include "Linalg/LinalgPatterns.h"
 #include "PointwiseFormation.h"
 
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -92,6 +93,15 @@ static LogicalResult fuseElementwise(FunctionOpInterface function) {
   return applyPatternsGreedily(function, std::move(patterns));
 }
 
+/// Returns true if the declared ranges allow more points than an axis may have.
+static bool mayExceedPoints(linalg::LinalgOp op, ExtentAnalysis &extents) {
+  Value output = op.getDpsInits().front();
+  int64_t rank = cast<RankedTensorType>(output.getType()).getRank();
+  SizeRange range = toSizeRange(extents.rangeOf(
+      extents.groupOf(output, llvm::to_vector(llvm::seq(rank)))));
+  return range.max && *range.max > maxExtent;
+}
+
 //===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
@@ -126,11 +136,11 @@ struct UKernelFormPointwisePass
       }
       copyConcatenatedParts(function);
       SmallVector<linalg::LinalgOp> ops;
+      ExtentAnalysis extents(function);
       function->walk([&](linalg::LinalgOp op) {
-        if (isPointwiseWorkload(op, *support))
+        if (isPointwiseWorkload(op, *support) && !mayExceedPoints(op, extents))
           ops.push_back(op);
       });
-      ExtentAnalysis extents(function);
       for (linalg::LinalgOp op : ops) {
         formPointwise(op, extents, rewriter);
         ++numFormed;

@@ -18,10 +18,6 @@ bool isPointwiseWorkload(mlir::linalg::LinalgOp op, const PathSupport &support);
 void formPointwise(mlir::linalg::LinalgOp op, ExtentAnalysis &extents,
                    mlir::RewriterBase &rewriter);
 
-/// Replaces concatenations by insertions into one tensor each, where a part
-/// must be copied: elementwise operators copy it (ConcatenatedParts.cpp).
-void copyConcatenatedParts(mlir::FunctionOpInterface function);
-
 } // namespace ftuner
 
 #endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_POINTWISEFORMATION_H

@@ -228,7 +228,8 @@ TEST(SearchOptions, FieldsOfSchedulesHaveGates) {
   // What failed is left out, open or not.
   SearchChoice choice;
   choice.failedPaths = "wgmma, rows";
-  EXPECT_EQ(namesOf(llvm::cantFail(readPaths(choice)).models, ","), "simt,mma");
+  EXPECT_EQ(namesOf(llvm::cantFail(readPaths(choice)).models, ","),
+            "simt,mma,chains");
   OptionValues unknown = {{"failed-paths", std::string("fma")}};
   std::string message = llvm::toString(searchOptionList().checkTexts(unknown));
   EXPECT_NE(message.find("option --failed-paths: expected names of codegen "

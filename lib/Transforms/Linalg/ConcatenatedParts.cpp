@@ -7,8 +7,9 @@
 // values, one the new ones.
 //
 //===----------------------------------------------------------------------===//
-#include "Host/HostPreparation.h"
-#include "PointwiseFormation.h"
+#include "LinalgPatterns.h"
+
+#include "FTuner/Analysis/Extents.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -29,6 +31,35 @@ using ConcatGroup = SmallVector<tensor::ConcatOp, 2>;
 /// Maximum number of concatenations that share copies: the registers of a
 /// thread hold vectors of all parts.
 static constexpr size_t kMaxShared = 8;
+
+/// Returns the operand in which an operator gets the tensor to fill in; null if
+/// the operator cannot write into another tensor instead.
+static OpOperand *findInit(Value value, Block *block) {
+  auto producer = value.getDefiningOp<DestinationStyleOpInterface>();
+  if (!producer || producer->getNumResults() != 1 || !value.hasOneUse() ||
+      producer->getBlock() != block)
+    return nullptr;
+  OpOperand *init = producer.getTiedOpOperand(cast<OpResult>(value));
+  return init->get().getDefiningOp<tensor::EmptyOp>() ? init : nullptr;
+}
+
+/// Returns the empty tensor that an operator fills in with a value, if the
+/// operator can write into another tensor instead.
+static tensor::EmptyOp findOutput(Value value, Block *block) {
+  OpOperand *init = findInit(value, block);
+  return init ? init->get().getDefiningOp<tensor::EmptyOp>()
+              : tensor::EmptyOp();
+}
+
+void ftuner::moveBeforeInsertion(tensor::InsertSliceOp insert) {
+  OpOperand *init = findInit(insert.getSource(), insert->getBlock());
+  if (!init)
+    return;
+  // Others may write into an empty tensor of these sizes, too.
+  OpBuilder builder(insert);
+  init->set(builder.clone(*init->get().getDefiningOp())->getResult(0));
+  init->getOwner()->moveBefore(insert);
+}
 
 /// Returns true if a part of a concatenation is copied.
 static bool isCopied(tensor::ConcatOp op, Value part) {
