@@ -147,7 +147,7 @@ def test_default_paths() -> None:
     text = subprocess.run(
         [str(GPU / "prepare.sh"), "--help"], capture_output=True, text=True
     ).stdout
-    assert "(default: simt,mma,rows,wgmma)" in " ".join(text.split())
+    assert "(default: simt,mma,rows,chains,wgmma)" in " ".join(text.split())
 
 
 def test_sizes_of_language_models() -> None:
