@@ -152,7 +152,7 @@ def test_true_claims(module: ftuner.Module) -> None:
         ("slice", [(8,), 5, 4], "Slice 2: expected a slice to lie inside its buffer: dimension 0 of argument 'x' is 8, but the slice has 4 from 5 on"),
         ("slice", [(8,), -1, 4], "is 8, but the slice has 4 from -1 on"),
         ("insert", [(4,), (6,), 3], "is 6, but the slice has 4 from 3 on"),
-        ("longer", [(4,), 6], "Exp 1: sizes of the operands do not fit each other: dimension 0 of .* is [46], but expected [46]"),
+        ("longer", [(4,), 6], "Exp 1: expected dimension 0 of the output to equal dimension 0 of argument 'x' in an elementwise operator, but got 6 .* and 4"),
         ("sum", [(4, 3), (1, 3)],
          "sum: Add 0: mismatched size for broadcast, but got 4 (dimension 0 of argument 'x') and 1 (dimension 0 of argument 'y')"),
         ("told", [(3,), (11,)], "claims.mlir:NN: y must be four times x: 12, not 11"),
