@@ -232,35 +232,42 @@ func.func @{self.symbol}({arguments}) -> {result} {{
 
 
 @dataclass(frozen=True)
-class RowReduction(Family):
-    """A reduction of rows: m rows of r elements.
+class TableFamily(Family):
+    """One operator of a table, which names the axes of its inputs and outputs.
 
     Attributes:
-        operator: a name of `row_operators.OPERATORS`.
-        split: slices of a row, which blocks share out.
+        operator: its name in the table.
     """
 
     operator: str = ""
-    split: int = 1
+
+    @property
+    def entry(self) -> row_operators.RowOperator | pointwise_operators.PointwiseOperator:
+        """The operator in its table."""
+        raise NotImplementedError
 
     def operands(self) -> list[tuple[str, str]]:
-        return [(self.type, axes) for axes in row_operators.OPERATORS[self.operator].inputs]
+        return [(self.type, axes) for axes in self.entry.inputs]
 
     def results(self) -> list[tuple[str, str]]:
-        return [(self.type, axes) for axes in row_operators.OPERATORS[self.operator].outputs]
+        return [(self.type, axes) for axes in self.entry.outputs]
 
-    def text(self) -> str:
-        operator = row_operators.OPERATORS[self.operator]
+    def _module(
+        self, operation: str, maps: str, regions: str, plan: str, scalars: Mapping[str, str] = {}
+    ) -> str:
+        """The plan, and a function that makes empty results and calls the operation.
+
+        scalars: further inputs of type f32, and the line that makes each.
+        """
         inputs = [self.tensor(*operand) for operand in self.operands()]
         outputs = [self.tensor(*result) for result in self.results()]
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
         lines = []
-        for number, axis in enumerate(operator.inputs[0]):
+        for number, axis in enumerate(self.entry.inputs[0]):
             lines.append(f"%at_{axis} = arith.constant {number} : index")
             lines.append(f"%size_{axis} = tensor.dim %x0, %at_{axis} : {inputs[0]}")
-        lines.append("%integer = arith.index_cast %size_r : index to i32")
-        lines.append("%count = arith.sitofp %integer : i32 to f32")
-        for number, (axes, output) in enumerate(zip(operator.outputs, outputs)):
+        lines += scalars.values()
+        for number, (axes, output) in enumerate(zip(self.entry.outputs, outputs)):
             sizes = ", ".join(f"%size_{axis}" for axis in axes if axis in dynamic)
             lines.append(f"%e{number} = tensor.empty({sizes}) : {output}")
         setup = "\n    ".join(lines)
@@ -268,24 +275,47 @@ class RowReduction(Family):
         made = ", ".join(f"%e{number}" for number in range(len(outputs)))
         several = len(outputs) > 1
         values = ", ".join(f"%y#{number}" if several else "%y" for number in range(len(outputs)))
-        maps = ", ".join(
-            f"affine_map<(m, r) -> ({', '.join(axes)})>"
-            for axes in (*operator.inputs, "", *operator.outputs)
-        )
         arguments = ", ".join(f"{name}: {type}" for name, type in zip(given, inputs))
         results = ", ".join(outputs)
         return f"""
-ukernel.plan @plan_of_{self.symbol} {self._plan()}
+ukernel.plan @plan_of_{self.symbol} {plan}
 func.func @{self.symbol}({arguments}) -> ({results}) {{
     {setup}
-    %y{f":{len(outputs)}" if several else ""} = ukernel.row_reduction plan(@plan_of_{self.symbol})
-        ins({", ".join([*given, "%count"])} : {", ".join([*inputs, "f32"])})
+    %y{f":{len(outputs)}" if several else ""} = {operation} plan(@plan_of_{self.symbol})
+        ins({", ".join([*given, *scalars])} : {", ".join([*inputs, *["f32"] * len(scalars)])})
         outs({made} : {results})
         maps = [{maps}]
-        {operator.regions(self.type)} -> {results}
+        {regions} -> {results}
     return {values} : {results}
 }}
 """
+
+
+@dataclass(frozen=True)
+class RowReduction(TableFamily):
+    """A reduction of rows: m rows of r elements, an operator of `row_operators`.
+
+    Attributes:
+        split: slices of a row, which blocks share out.
+    """
+
+    split: int = 1
+
+    @property
+    def entry(self) -> row_operators.RowOperator:
+        return row_operators.OPERATORS[self.operator]
+
+    def text(self) -> str:
+        maps = ", ".join(
+            f"affine_map<(m, r) -> ({', '.join(axes)})>"
+            for axes in (*self.entry.inputs, "", *self.entry.outputs)
+        )
+        count = (
+            "%integer = arith.index_cast %size_r : index to i32\n"
+            "    %count = arith.sitofp %integer : i32 to f32"
+        )
+        regions = self.entry.regions(self.type)
+        return self._module("ukernel.row_reduction", maps, regions, self._plan(), {"%count": count})
 
     def _plan(self) -> str:
         def family(schedule: str, axis: int, tiles: Sequence[Sequence[int]], split: int) -> str:
@@ -298,7 +328,7 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
 
         families = [family(self.schedule, self.axis, self.tiles, self.split)]
         # The set's own fallback is for rows along memory; others take any alignment themselves.
-        if row_operators.OPERATORS[self.operator].inputs[0].endswith("r"):
+        if self.entry.inputs[0].endswith("r"):
             families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
         return (
             f"<families = [{', '.join(families)}], choices = [], general = 0, "
@@ -307,53 +337,16 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
 
 
 @dataclass(frozen=True)
-class Pointwise(Family):
-    """A chain of elementwise operators.
+class Pointwise(TableFamily):
+    """A chain of elementwise operators, an operator of `pointwise_operators`."""
 
-    Attributes:
-        operator: a name of `pointwise_operators.OPERATORS`.
-    """
-
-    operator: str = ""
-
-    def operands(self) -> list[tuple[str, str]]:
-        return [(self.type, loops) for loops in pointwise_operators.OPERATORS[self.operator].inputs]
-
-    def results(self) -> list[tuple[str, str]]:
-        operator = pointwise_operators.OPERATORS[self.operator]
-        return [(self.type, loops) for loops in operator.outputs]
+    @property
+    def entry(self) -> pointwise_operators.PointwiseOperator:
+        return pointwise_operators.OPERATORS[self.operator]
 
     def text(self) -> str:
-        operator = pointwise_operators.OPERATORS[self.operator]
-        inputs = [self.tensor(*operand) for operand in self.operands()]
-        outputs = [self.tensor(*result) for result in self.results()]
-        dynamic = {loop for loop, size in self.sizes.items() if not isinstance(size, int)}
-        lines = []
-        for number, loop in enumerate(operator.inputs[0]):
-            lines.append(f"%at_{loop} = arith.constant {number} : index")
-            lines.append(f"%size_{loop} = tensor.dim %x0, %at_{loop} : {inputs[0]}")
-        for number, (loops, output) in enumerate(zip(operator.outputs, outputs)):
-            sizes = ", ".join(f"%size_{loop}" for loop in loops if loop in dynamic)
-            lines.append(f"%e{number} = tensor.empty({sizes}) : {output}")
-        setup = "\n    ".join(lines)
-        given = [f"%x{number}" for number in range(len(inputs))]
-        made = ", ".join(f"%e{number}" for number in range(len(outputs)))
-        several = len(outputs) > 1
-        values = ", ".join(f"%y#{number}" if several else "%y" for number in range(len(outputs)))
-        arguments = ", ".join(f"{name}: {type}" for name, type in zip(given, inputs))
-        results = ", ".join(outputs)
-        return f"""
-ukernel.plan @plan_of_{self.symbol} {self._plan()}
-func.func @{self.symbol}({arguments}) -> ({results}) {{
-    {setup}
-    %y{f":{len(outputs)}" if several else ""} = ukernel.pointwise plan(@plan_of_{self.symbol})
-        ins({", ".join(given)} : {", ".join(inputs)})
-        outs({made} : {results})
-        maps = [{operator.maps()}]
-        map {operator.region(self.type)} -> {results}
-    return {values} : {results}
-}}
-"""
+        region = f"map {self.entry.region(self.type)}"
+        return self._module("ukernel.pointwise", self.entry.maps(), region, self._plan())
 
     def _plan(self) -> str:
         def family(schedule: str, tile: Sequence[int]) -> str:
