@@ -35,6 +35,20 @@ HEADS = ((32, 8), (16, 4), (8, 2), (8, 1), (32, 4), (64, 8), (32, 32))
 KERNELS = ("flash_attention", "vllm_flash_attn", "vllm_flash_attn_fa3", "fa3")
 
 
+def product(result, maps, lhs, rhs, init):
+    """A contraction of two bf16 operands into f32; operands are names and types."""
+    parallel = ", ".join(['"parallel"'] * 4)
+    return f"""{result} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{parallel}, "reduction"]}}
+      ins({lhs[0]}, {rhs[0]} : {lhs[1]}, {rhs[1]}) outs({init[0]} : {init[1]}) {{
+  ^bb0(%m: bf16, %n: bf16, %a: f32):
+    %m1 = arith.extf %m : bf16 to f32
+    %n1 = arith.extf %n : bf16 to f32
+    %t = arith.mulf %m1, %n1 : f32
+    %r = arith.addf %a, %t : f32
+    linalg.yield %r : f32
+  }} -> {init[1]}"""
+
+
 def by_hand(heads, groups):
     """Decode attention on queries B x heads x WIDTH and a cache B x L x groups x WIDTH, in bf16."""
     shared = heads // groups
@@ -62,15 +76,7 @@ func.func @f(%q: {query} {{ukernel.shape = ["B", {groups}, {shared}, {WIDTH}]}},
   %l = tensor.dim %k, %c1 : {cache}
   %e = tensor.empty(%b, %l) : {wide}
   %i = linalg.fill ins(%zero : f32) outs(%e : {wide}) -> {wide}
-  %x = linalg.generic {{indexing_maps = [#q, #k, #s], iterator_types = [{parallel}, "reduction"]}}
-      ins(%q, %k : {query}, {cache}) outs(%i : {wide}) {{
-  ^bb0(%m: bf16, %n: bf16, %a: f32):
-    %m1 = arith.extf %m : bf16 to f32
-    %n1 = arith.extf %n : bf16 to f32
-    %t = arith.mulf %m1, %n1 : f32
-    %r = arith.addf %a, %t : f32
-    linalg.yield %r : f32
-  }} -> {wide}
+  {product("%x", "#q, #k, #s", ("%q", query), ("%k", cache), ("%i", wide))}
   %f = tensor.empty(%b, %l) : {scores}
   %y = linalg.generic {{indexing_maps = [#all, #all], iterator_types = [{parallel}]}} ins(%x : {wide}) outs(%f : {scores}) {{
   ^bb0(%m: f32, %a: bf16):
@@ -91,15 +97,7 @@ func.func @f(%q: {query} {{ukernel.shape = ["B", {groups}, {shared}, {WIDTH}]}},
   }} -> {scores}
   %g = tensor.empty(%b) : {out}
   %h = linalg.fill ins(%zero : f32) outs(%g : {out}) -> {out}
-  %u = linalg.generic {{indexing_maps = [#p, #v, #o], iterator_types = [{parallel}, "reduction"]}}
-      ins(%p, %v : {scores}, {cache}) outs(%h : {out}) {{
-  ^bb0(%m: bf16, %n: bf16, %a: f32):
-    %m1 = arith.extf %m : bf16 to f32
-    %n1 = arith.extf %n : bf16 to f32
-    %t = arith.mulf %m1, %n1 : f32
-    %r = arith.addf %a, %t : f32
-    linalg.yield %r : f32
-  }} -> {out}
+  {product("%u", "#p, #v, #o", ("%p", scores), ("%v", cache), ("%h", out))}
   %j = tensor.empty(%b) : {query}
   %o = linalg.generic {{indexing_maps = [#all, #all], iterator_types = [{parallel}]}} ins(%u : {out}) outs(%j : {query}) {{
   ^bb0(%m: f32, %a: bf16):

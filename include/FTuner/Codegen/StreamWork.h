@@ -7,8 +7,8 @@
 
 namespace ftuner {
 
-/// Warp instructions for an element of each lane: those of the f32 lanes, and
-/// all; and operations of the special function units.
+/// Warp instructions for an element of each lane: `fma` on the f32 lanes, `all`
+/// of them, and `specials`, the operations of the special function units.
 struct ElementInstructions {
   double fma = 0, all = 0, specials = 0;
 };

@@ -272,9 +272,9 @@ def UKernelFormPointwisePass : Pass<"ukernel-form-pointwise", "::mlir::ModuleOp"
     rows and windows their operators, and takes what these leave. First it fuses
     operators that the normalization keeps apart for rows, and gives each part of
     a concatenation that no operator can write in place an operator that copies
-    it; concatenations of equal sizes share these. Some operators stay fallback
-    kernels: those that read other elements than those of loops, accumulate into
-    their outputs, or have loops in their bodies, fills and copies.
+    it; concatenations of equal sizes share these. Fills and copies stay fallback
+    kernels, and so do operators whose positions are not loops, that accumulate
+    into their outputs, or that have loops in their bodies.
 
     ```mlir
     %r = linalg.generic … ins(%x, %bias : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) { … }

@@ -198,7 +198,8 @@ llvm::Error ChainsModel::supports(const Workload &workload,
                                        [](const AffineForm::Term &term) {
                                          return term.coefficient < 0;
                                        }))
-        return invalid("expected positions that grow with those of points");
+        return invalid(
+            "expected positions that grow with the positions of points");
     }
     if (operand.elementType == ElementType::Other && operand.rank() > 0)
       return invalid("expected elements of floats, booleans or integers of 8 "

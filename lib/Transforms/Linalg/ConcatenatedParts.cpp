@@ -67,8 +67,9 @@ static bool isCopied(tensor::ConcatOp op, Value part) {
          !findOutput(part, op->getBlock());
 }
 
-/// Returns the sizes of a part. If an operator fills the part in, they are
-/// those of its empty output: a `tensor.dim` would be a second reader.
+/// Returns the sizes of a part. If an operator fills the part in, they come
+/// from its empty output, as a `tensor.dim` of the part would be a second
+/// reader.
 static SmallVector<OpFoldResult> sizesOf(OpBuilder &b, tensor::ConcatOp op,
                                          Value part) {
   if (tensor::EmptyOp output = findOutput(part, op->getBlock()))
@@ -129,7 +130,7 @@ namespace {
 struct Destination {
   tensor::ConcatOp op;
   Value tensor;
-  /// Where the next part begins along the dimension.
+  /// Offset of the next part along the dimension of the concatenation.
   OpFoldResult offset;
 
   SmallVector<OpFoldResult> offsets(OpBuilder &b) {
@@ -140,8 +141,8 @@ struct Destination {
 };
 } // namespace
 
-/// Asserts that the sizes of a part are those of another one, but for those
-/// along the dimension of the concatenation.
+/// Asserts that two parts have equal sizes, except along the dimension of the
+/// concatenation.
 static void assertSizes(tensor::ConcatOp op, Value part, Value first,
                         ExtentAnalysis &extents, OpBuilder &b) {
   Location loc = op.getLoc();

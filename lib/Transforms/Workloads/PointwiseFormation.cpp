@@ -64,8 +64,8 @@ static bool hasScalarBody(linalg::LinalgOp op) {
   });
 }
 
-/// Returns false if the static extents alone make more than `maxExtent` points,
-/// dynamic ones and those of size 0 counted as 1.
+/// Returns false if the static extents make more than `maxExtent` points.
+/// Dynamic extents and extents of 0 count as 1.
 static bool hasFewEnoughPoints(linalg::LinalgOp op) {
   double points = 1;
   for (int64_t extent : op.getStaticLoopRanges())

@@ -325,8 +325,8 @@ Value ChainsEmitter::elementOf(const Elements &elements, int64_t number) {
 Values ChainsEmitter::computePoint(ArrayRef<Elements> inputs, Point point,
                                    int64_t number) {
   Block &body = op.getMap().front();
-  // Where only the body asks for positions, a vector may begin in one row and
-  // end in the next.
+  // A vector may begin in one row and end in the next if no operand needs the
+  // position in the row, only the body.
   int64_t stepsInRow = number;
   if (number > 0 && !hasWholeTrips()) {
     point = pointAt(math.add(point.number, number));

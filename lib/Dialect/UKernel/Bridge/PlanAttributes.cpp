@@ -163,8 +163,8 @@ KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
     family.tiles.emplace_back(tile.asArrayRef().begin(),
                               tile.asArrayRef().end());
   family.combineAxis = attribute.getAxis();
-  // The default axes are those of a product. A family that lacks them reduces
-  // the axes that it names only.
+  // A family without the default axes, which products reduce, only reduces the
+  // axes that it names.
   bool hasDefaultAxes = family.reduceAxes >> attribute.getRank() == 0;
   if (!attribute.getReduce().empty() || !hasDefaultAxes)
     family.reduceAxes = 0;
