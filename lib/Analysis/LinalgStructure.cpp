@@ -3,6 +3,7 @@
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 
 using namespace mlir;
@@ -37,6 +38,56 @@ std::optional<Contraction> ftuner::matchLoops(linalg::LinalgOp op) {
     else
       return std::nullopt;
   }
+  return result;
+}
+
+/// Returns whether a position is a sum of multiples of loops, each at least
+/// once, and a constant.
+static bool isWindow(AffineExpr position, unsigned numLoops) {
+  if (isa<AffineDimExpr>(position))
+    return true;
+  SmallVector<int64_t> coefficients;
+  return succeeded(getFlattenedAffineExpr(position, numLoops, /*numSymbols=*/0,
+                                          &coefficients)) &&
+         coefficients.size() == numLoops + 1 &&
+         llvm::any_of(ArrayRef(coefficients).drop_back(),
+                      [](int64_t coefficient) { return coefficient != 0; }) &&
+         llvm::all_of(ArrayRef(coefficients).drop_back(),
+                      [](int64_t coefficient) { return coefficient >= 0; });
+}
+
+std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
+    return std::nullopt;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!maps[2].isProjectedPermutation() ||
+      maps[0].isProjectedPermutation() == maps[1].isProjectedPermutation())
+    return std::nullopt;
+  Convolution result;
+  result.image = maps[0].isProjectedPermutation();
+  AffineMap image = maps[result.image], filter = maps[1 - result.image];
+  if (!llvm::all_of(image.getResults(), [&](AffineExpr position) {
+        return isWindow(position, op.getNumLoops());
+      }))
+    return std::nullopt;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    bool inImage = image.isFunctionOfDim(loop),
+         inFilter = filter.isFunctionOfDim(loop),
+         inOut = maps[2].isFunctionOfDim(loop);
+    if (inOut == linalg::isReductionIterator(iterators[loop]))
+      return std::nullopt;
+    if (inImage && inFilter)
+      (inOut ? result.groups : result.taps).push_back(loop);
+    else if (inImage && inOut)
+      result.pixels.push_back(loop);
+    else if (inFilter && inOut)
+      result.filters.push_back(loop);
+    else
+      return std::nullopt;
+  }
+  if (result.pixels.empty() || result.filters.empty() || result.taps.empty())
+    return std::nullopt;
   return result;
 }
 

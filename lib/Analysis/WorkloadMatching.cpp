@@ -280,15 +280,148 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
   if (op.getNumLoops() >
       WorkloadOp::kNumProductAxes + WorkloadOp::kMaxBatchAxes)
     return "with more than three batch dimensions";
-  source.contractionAxes.assign(op.getNumLoops(), 0);
-  source.contractionAxes[row] = WorkloadOp::kM;
-  source.contractionAxes[column] = WorkloadOp::kN;
-  source.contractionAxes[reduce] = WorkloadOp::kK;
+  source.numAxes = op.getNumLoops();
+  source.fused.clear();
+  source.contractionDims.assign(op.getNumLoops(), 0);
+  source.contractionDims[row] = WorkloadOp::kM;
+  source.contractionDims[column] = WorkloadOp::kN;
+  source.contractionDims[reduce] = WorkloadOp::kK;
   unsigned axis = WorkloadOp::kNumProductAxes;
   for (unsigned loop : resultLoops)
     if (loop != row && loop != column)
-      source.contractionAxes[loop] = axis++;
+      source.contractionDims[loop] = axis++;
   return std::nullopt;
+}
+
+namespace {
+/// A sum of products that may become a workload, with the roles of its loops.
+struct Product {
+  linalg::LinalgOp op;
+  std::optional<Contraction> contraction;
+  std::optional<Convolution> convolution;
+
+  static std::optional<Product> match(linalg::LinalgOp op);
+  /// Fills in the axes and the roles of the inputs, or returns why they are
+  /// none. `resultLoops`: see `AxisAssignment::assign`.
+  std::optional<StringRef> assign(ArrayRef<unsigned> resultLoops,
+                                  WorkloadSource &source) const;
+
+private:
+  std::optional<StringRef> assignWindows(ArrayRef<unsigned> resultLoops,
+                                         WorkloadSource &source) const;
+};
+} // namespace
+
+std::optional<Product> Product::match(linalg::LinalgOp op) {
+  Product product{op, matchContraction(op), std::nullopt};
+  if (!product.contraction)
+    product.convolution = matchConvolution(op);
+  if (!product.contraction && !product.convolution)
+    return std::nullopt;
+  return product;
+}
+
+std::optional<StringRef> Product::assign(ArrayRef<unsigned> resultLoops,
+                                         WorkloadSource &source) const {
+  return contraction
+             ? AxisAssignment(op, *contraction).assign(resultLoops, source)
+             : assignWindows(resultLoops, source);
+}
+
+/// Returns the last run of loops, neighbours in the result, that are among
+/// `loops`.
+static ArrayRef<unsigned> lastRun(ArrayRef<unsigned> resultLoops,
+                                  ArrayRef<unsigned> loops) {
+  auto isAmong = [&](unsigned loop) { return llvm::is_contained(loops, loop); };
+  while (!resultLoops.empty() && !isAmong(resultLoops.back()))
+    resultLoops = resultLoops.drop_back();
+  size_t length = 0;
+  while (length < resultLoops.size() &&
+         isAmong(resultLoops[resultLoops.size() - 1 - length]))
+    ++length;
+  return resultLoops.take_back(length);
+}
+
+/// The loops of rows, of columns and of sums are each fused to one axis if
+/// there are several, and the rest are batch axes. Rows and columns are the
+/// last run of pixels and of filters in the result, columns what is innermost
+/// there. Sums go through the filter as it lies in memory, but through the
+/// image's innermost dimension last, so that neighbours there are neighbours.
+std::optional<StringRef> Product::assignWindows(ArrayRef<unsigned> resultLoops,
+                                                WorkloadSource &source) const {
+  linalg::LinalgOp op = this->op;
+  ArrayRef<unsigned> pixels = lastRun(resultLoops, convolution->pixels),
+                     filters = lastRun(resultLoops, convolution->filters);
+  bool endsInPixels = &pixels.back() > &filters.back();
+  // The image is lhs unless pixels are columns.
+  source.isSwapped = (convolution->image == 0) == endsInPixels;
+  ArrayRef<unsigned> rows = endsInPixels ? filters : pixels,
+                     columns = endsInPixels ? pixels : filters;
+  SmallVector<unsigned> sums;
+  AffineMap filter = source.getFactor(1 - convolution->image).map,
+            image = source.getFactor(convolution->image).map;
+  for (AffineExpr position : filter.getResults()) {
+    unsigned loop = cast<AffineDimExpr>(position).getPosition();
+    if (llvm::is_contained(convolution->taps, loop))
+      sums.push_back(loop);
+  }
+  if (auto inner = dyn_cast<AffineDimExpr>(image.getResults().back())) {
+    auto *found = llvm::find(sums, inner.getPosition());
+    if (found != sums.end())
+      std::rotate(found, found + 1, sums.end());
+  }
+  SmallVector<unsigned> batch;
+  for (unsigned loop : resultLoops)
+    if (!llvm::is_contained(rows, loop) && !llvm::is_contained(columns, loop))
+      batch.push_back(loop);
+  if (batch.size() > WorkloadOp::kMaxBatchAxes)
+    return "with more than three batch dimensions";
+  source.numAxes = WorkloadOp::kNumProductAxes + batch.size();
+  source.fused.clear();
+  source.contractionDims.assign(op.getNumLoops(), 0);
+  auto setAxis = [&](unsigned axis, ArrayRef<unsigned> loops) {
+    for (unsigned loop : loops) {
+      if (loops.size() > 1)
+        source.fused.push_back(axis);
+      source.contractionDims[loop] =
+          loops.size() > 1 ? source.numAxes + source.fused.size() - 1 : axis;
+    }
+  };
+  setAxis(WorkloadOp::kM, rows);
+  setAxis(WorkloadOp::kN, columns);
+  setAxis(WorkloadOp::kK, sums);
+  for (auto [number, loop] : llvm::enumerate(batch))
+    source.contractionDims[loop] = WorkloadOp::kNumProductAxes + number;
+  return std::nullopt;
+}
+
+/// Returns the padding of a convolution's image with zeros if windows can read
+/// the image as if it were padded: along padded dimensions, positions are not
+/// loops alone, for the extents of these would be those of the padded image.
+static tensor::PadOp matchPadding(const Product &product) {
+  if (!product.convolution)
+    return {};
+  linalg::LinalgOp op = product.op;
+  OpOperand *image = op.getDpsInputOperand(product.convolution->image);
+  auto pad = image->get().getDefiningOp<tensor::PadOp>();
+  if (!pad || pad->getBlock() != op->getBlock())
+    return {};
+  Value value = pad.getConstantPaddingValue();
+  if (!value ||
+      !(matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero())))
+    return {};
+  AffineMap map = op.getMatchingIndexingMap(image);
+  for (auto [low, high, position] : llvm::zip_equal(
+           pad.getMixedLowPad(), pad.getMixedHighPad(), map.getResults())) {
+    std::optional<int64_t> before = getConstantIntValue(low);
+    if (!before || *before < 0)
+      return {};
+    std::optional<int64_t> after = getConstantIntValue(high);
+    bool isPadded = *before != 0 || after != 0;
+    if (isPadded && isa<AffineDimExpr>(position))
+      return {};
+  }
+  return pad;
 }
 
 /// Returns the loop of each dimension of the contraction's result.
@@ -300,9 +433,9 @@ static SmallVector<unsigned> getResultLoops(linalg::LinalgOp op) {
 }
 
 /// Matches the contraction with its epilogue.
-static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
-                                                       const Contraction &loops,
+static std::optional<WorkloadSource> matchWithEpilogue(const Product &product,
                                                        WorkloadSource source) {
+  linalg::LinalgOp op = product.op;
   linalg::GenericOp epilogue = source.epilogue;
   AffineMap outMap =
       epilogue.getMatchingIndexingMap(epilogue.getDpsInitOperand(0));
@@ -315,10 +448,10 @@ static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
   SmallVector<unsigned> written;
   for (unsigned dim = 0; dim < outMap.getNumResults(); ++dim)
     written.push_back(toLoop[getLoop(outMap, dim)]);
-  if (AxisAssignment(op, loops).assign(written, source))
+  if (product.assign(written, source))
     return std::nullopt;
   for (unsigned loop : toLoop)
-    source.epilogueAxes.push_back(source.contractionAxes[loop]);
+    source.epilogueDims.push_back(source.contractionDims[loop]);
   return source;
 }
 
@@ -340,12 +473,11 @@ bool WorkloadSource::roundsAccumulator() const {
   return getAccumulatorType() != getResultType(*this);
 }
 
-AffineMap WorkloadSource::toAxes(AffineMap map, ArrayRef<unsigned> axes) const {
-  auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
-    unsigned loop = cast<AffineDimExpr>(result).getPosition();
-    return getAffineDimExpr(axes[loop], map.getContext());
+AffineMap WorkloadSource::toDims(AffineMap map, ArrayRef<unsigned> dims) const {
+  auto replacements = llvm::map_to_vector(dims, [&](unsigned dim) {
+    return getAffineDimExpr(dim, map.getContext());
   });
-  return AffineMap::get(getNumAxes(), 0, results, map.getContext());
+  return map.replaceDimsAndSymbols(replacements, {}, getNumDims(), 0);
 }
 
 SourceOperand WorkloadSource::getFactor(unsigned input) const {
@@ -353,6 +485,14 @@ SourceOperand WorkloadSource::getFactor(unsigned input) const {
   OpOperand *operand = op.getDpsInputOperand(input);
   AffineMap map = op.getMatchingIndexingMap(operand);
   const Prologue &prologue = prologues[input];
+  if (tensor::PadOp pad = pads[input]) {
+    SmallVector<AffineExpr> positions;
+    for (auto [position, low] :
+         llvm::zip_equal(map.getResults(), pad.getMixedLowPad()))
+      positions.push_back(position - *getConstantIntValue(low));
+    return {pad.getSource(),
+            AffineMap::get(map.getNumDims(), 0, positions, map.getContext())};
+  }
   if (!prologue.op)
     return {operand->get(), map};
   return {prologue.factor->get(), prologue.mapOf(*prologue.factor, map)};
@@ -413,27 +553,43 @@ static Workload describe(const WorkloadSource &source) {
   linalg::LinalgOp contraction = source.contraction;
   linalg::GenericOp epilogue = source.epilogue;
   Workload workload;
-  workload.axes.resize(source.getNumAxes());
+  workload.axes.resize(source.numAxes);
+  for (auto [axis, described] : llvm::enumerate(workload.axes))
+    described.name = WorkloadOp::getAxisName(axis).upper();
+  SmallVector<int64_t> sizes(source.getNumDims(), ShapedType::kDynamic);
   for (auto [loop, extent] :
        llvm::enumerate(contraction.getStaticLoopRanges())) {
-    unsigned axis = source.contractionAxes[loop];
-    workload.axes[axis].name = WorkloadOp::getAxisName(axis).upper();
-    if (ShapedType::isStatic(extent))
-      workload.axes[axis].range = SizeRange::fixed(extent);
+    unsigned dim = source.contractionDims[loop];
+    sizes[dim] = extent;
+    if (dim < source.numAxes && ShapedType::isStatic(extent))
+      workload.axes[dim].range = SizeRange::fixed(extent);
   }
+  auto loops = llvm::map_to_vector(source.fused, [](int64_t axis) {
+    return ukernel::FusedLoop{static_cast<unsigned>(axis), "loop"};
+  });
+  addLoops(loops, sizes, workload);
+  auto addOperand = [&](OperandRole role, Type type, AffineMap map) {
+    workload.operands.push_back(toOperand(
+        role, type, map, source.numAxes, loops,
+        ukernel::groupDimensions(map, source.numAxes, loops,
+                                 [](size_t, size_t) { return true; })));
+  };
   auto add = [&](OperandRole role, linalg::LinalgOp op, OpOperand *operand) {
-    AffineMap map = source.toAxes(op.getMatchingIndexingMap(operand),
-                                  op == contraction ? source.contractionAxes
-                                                    : source.epilogueAxes);
-    workload.operands.push_back(toOperand(role, operand->get().getType(), map));
+    AffineMap map = source.toDims(op.getMatchingIndexingMap(operand),
+                                  op == contraction ? source.contractionDims
+                                                    : source.epilogueDims);
+    addOperand(role, operand->get().getType(), map);
   };
   auto addRead = [&](OperandRole role, const SourceOperand &operand) {
-    AffineMap map = source.toAxes(operand.map, source.contractionAxes);
-    workload.operands.push_back(toOperand(role, operand.value.getType(), map));
+    addOperand(role, operand.value.getType(),
+               source.toDims(operand.map, source.contractionDims));
   };
   auto [lhs, rhs] = source.getInputNumbers();
   addRead(OperandRole::Lhs, source.getFactor(lhs));
   addRead(OperandRole::Rhs, source.getFactor(rhs));
+  for (auto [number, input] : llvm::enumerate(source.getInputNumbers()))
+    if (source.pads[input])
+      workload.operands[number].outside = Identity::Zero;
   for (unsigned input : {lhs, rhs})
     for (auto &[operand, value] : source.getInputs(input))
       addRead(OperandRole::Input, operand);
@@ -486,21 +642,20 @@ static Type findUnsupportedType(const WorkloadSource &source) {
   return {};
 }
 
-/// Matches the contraction without an epilogue. Returns the reason if it does
-/// not match.
-static std::optional<StringRef> matchWithoutEpilogue(linalg::LinalgOp op,
-                                                     const Contraction &loops,
+/// Matches the product without an epilogue. Returns the reason if it does not
+/// match.
+static std::optional<StringRef> matchWithoutEpilogue(const Product &product,
                                                      WorkloadSource &source) {
-  source.contraction = op;
+  source.contraction = product.op;
   source.epilogue = {};
-  return AxisAssignment(op, loops).assign(getResultLoops(op), source);
+  return product.assign(getResultLoops(product.op), source);
 }
 
 std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
                                                     const PathSupport &support,
                                                     ExtentAnalysis *extents) {
-  std::optional<Contraction> loops = matchContraction(op);
-  if (!loops)
+  std::optional<Product> product = Product::match(op);
+  if (!product)
     return std::nullopt;
   auto isSupported = [&](const WorkloadSource &source) {
     return !findUnsupportedType(source) && support.supports(describe(source));
@@ -511,15 +666,21 @@ std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
     WorkloadSource source = start;
     source.epilogue = matchEpilogue(op->getResult(0));
     if (source.epilogue)
-      if (auto whole = matchWithEpilogue(op, *loops, source);
+      if (auto whole = matchWithEpilogue(*product, source);
           whole && isSupported(*whole))
         return whole;
-    if (matchWithoutEpilogue(op, *loops, source) || !isSupported(source))
+    if (matchWithoutEpilogue(*product, source) || !isSupported(source))
       return std::nullopt;
     return source;
   };
-  if (extents)
-    start.prologues = matchPrologues(op, *loops, *extents);
+  if (tensor::PadOp pad = matchPadding(*product)) {
+    start.pads[product->convolution->image] = pad;
+    if (std::optional<WorkloadSource> source = match())
+      return source;
+    start.pads = {};
+  }
+  if (extents && product->contraction)
+    start.prologues = matchPrologues(op, *product->contraction, *extents);
   bool hasPrologues = start.prologues[0].op || start.prologues[1].op;
   if (std::optional<WorkloadSource> source = match(); source || !hasPrologues)
     return source;
@@ -530,16 +691,16 @@ std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
 std::string ftuner::explainFallback(linalg::LinalgOp op,
                                     const PathSupport &support) {
   std::string name = "'" + op->getName().getStringRef().str() + "' ";
-  std::optional<Contraction> loops = matchContraction(op);
-  if (!loops)
+  std::optional<Product> product = Product::match(op);
+  if (!product)
     return name + "is no contraction";
+  name += product->contraction ? "is a contraction " : "is a convolution ";
   WorkloadSource source;
-  if (std::optional<StringRef> reason =
-          matchWithoutEpilogue(op, *loops, source))
-    return name + "is a contraction " + reason->str();
+  if (std::optional<StringRef> reason = matchWithoutEpilogue(*product, source))
+    return name + reason->str();
   if (Type type = findUnsupportedType(source))
-    return name + "is a contraction of elements of type " + debugString(type) +
+    return name + "of elements of type " + debugString(type) +
            ": uKernels take integers of 8, 16, 32 or 64 bits, and booleans";
-  return name + "is a contraction that no codegen path computes: " +
+  return name + "that no codegen path computes: " +
          llvm::toString(support.check(describe(source)));
 }

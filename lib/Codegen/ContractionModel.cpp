@@ -62,8 +62,6 @@ llvm::Error ftuner::checkWindows(const CodegenModel &path,
       return path.invalid("expected " + text + " with windows over the " +
                           factorName(factor));
     };
-    if (!view.batchAxes().empty())
-      return fail("no batch axes");
     if (view.prologue(factor))
       return fail("no prologue of a factor");
     if (std::optional<Identity> outside = view.factor(factor).outside;
@@ -71,6 +69,12 @@ llvm::Error ftuner::checkWindows(const CodegenModel &path,
       return fail("zeros outside");
   }
   return llvm::Error::success();
+}
+
+int64_t ftuner::elementsWithinRun(const Workload &workload,
+                                  const Operand &operand, int64_t width) {
+  std::optional<int64_t> run = workload.contiguousRun(operand);
+  return run ? std::gcd(*run, width) : width;
 }
 
 llvm::Error ftuner::checkUnpacked(const CodegenModel &path,

@@ -64,21 +64,71 @@ bool ftuner::roundsFactor(const Workload &workload, unsigned factor) {
           hasPrologue(workload, factor));
 }
 
-llvm::Error ftuner::checkRuns(const CodegenModel &path,
-                              const Workload &workload, int64_t accessBytes) {
-  ContractionView view(workload);
-  for (unsigned factor : {0, 1}) {
-    const Operand &operand = view.factor(factor);
-    std::optional<int64_t> run = workload.contiguousRun(operand);
-    int64_t width = elementsOfCopy(accessBytes, operand.elementBytes,
-                                   bytesOf(multipliedType(workload)));
-    if (run && *run % width != 0)
-      return path.invalid(
-          "expected accesses of elements that divide " + llvm::Twine(*run) +
-          ", which are next to each other in the " +
-          (factor == 0 ? "lhs" : "rhs") + ", but got " + llvm::Twine(width));
-  }
-  return llvm::Error::success();
+int64_t ftuner::copiedElements(const Workload &workload, int64_t accessBytes,
+                               unsigned factor) {
+  const Operand &operand = ContractionView(workload).factor(factor);
+  return elementsWithinRun(workload, operand,
+                           elementsOfCopy(accessBytes, operand.elementBytes,
+                                          bytesOf(multipliedType(workload))));
+}
+
+bool ftuner::copiesAsynchronously(const DeviceSpec &device,
+                                  const Workload &workload,
+                                  int64_t accessBytes) {
+  int64_t bytes = bytesOf(multipliedType(workload));
+  int64_t fewest = std::min(copiedElements(workload, accessBytes, 0),
+                            copiedElements(workload, accessBytes, 1));
+  return copiesAsynchronously(device, fewest * bytes,
+                              convertsFactors(workload));
+}
+
+/// The point of the loops along k of a step, and the distance that it adds to
+/// pointers. With these, ptxas 13.0 spilled in none of the 405 kernels that the
+/// plans for 17 convolutions have on sm_75, sm_80 and sm_90; without, 8 bytes
+/// in one of them.
+constexpr int64_t kWindowRegisters = 8;
+
+/// Quotients and remainders by two constants, each by a product of 32 bits that
+/// takes two instructions, a shift and a multiplication and subtraction, and
+/// what they are multiplied with.
+static constexpr double kSplitInstructions = 24;
+
+/// Returns the number of dimensions in which a factor's windows may lie
+/// outside.
+static int64_t checkedDimensions(const Operand &factor) {
+  if (!factor.outside)
+    return 0;
+  return llvm::count_if(factor.windows,
+                        [](const AffineForm &form) { return !form.asTerm(); });
+}
+
+/// Of 64 bits each: positions of slots, sizes and strides of dimensions, and
+/// the point of a step.
+static int64_t windowRegistersOf(int64_t checked, int64_t slots) {
+  return 2 * checked * (slots + 2) + kWindowRegisters;
+}
+
+/// Of each vector its distance, of 64 bits, and a sum, a comparison and a
+/// conjunction for dimensions in which it may lie outside; of each step the
+/// point of the loops along k.
+static double windowInstructionsOf(int64_t checked, double slots) {
+  return kSplitInstructions + slots * double(2 + 4 * checked);
+}
+
+int64_t ftuner::windowRegisters(const Workload &workload, unsigned factor,
+                                int64_t slots) {
+  const Operand &operand = ContractionView(workload).factor(factor);
+  return operand.hasWindows()
+             ? windowRegistersOf(checkedDimensions(operand), slots)
+             : 0;
+}
+
+double ftuner::windowInstructions(const Workload &workload, unsigned factor,
+                                  int64_t slots) {
+  const Operand &operand = ContractionView(workload).factor(factor);
+  return operand.hasWindows()
+             ? windowInstructionsOf(checkedDimensions(operand), double(slots))
+             : 0;
 }
 
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
@@ -87,16 +137,12 @@ FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
   const Operand &operand = view.factor(factor);
   FactorCopy copy;
   copy.globalBytes = operand.elementBytes;
-  copy.vectorWidth = elementsOfCopy(accessBytes, operand.elementBytes,
-                                    bytesOf(multipliedType(workload)));
+  copy.vectorWidth = copiedElements(workload, accessBytes, factor);
   copy.prologue = prologueWork(workload, factor, copy.vectorWidth);
   copy.hasWindows = operand.hasWindows();
   if (copy.hasWindows) {
     copy.isPitchKnown = false;
-    if (operand.outside)
-      copy.checkedDimensions =
-          llvm::count_if(operand.windows,
-                         [](const AffineForm &form) { return !form.asTerm(); });
+    copy.checkedDimensions = checkedDimensions(operand);
     return copy;
   }
   // That of rows is the product of the extents behind theirs.
@@ -119,12 +165,6 @@ constexpr int64_t kSlotRegisters = 3;
 /// whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas spilled
 /// six that had room for kSlotRegisters.
 constexpr int64_t kRaggedSlotRegisters = 1;
-
-/// The point of the loops along k of a step, and the distance that it adds to
-/// pointers. With these, ptxas 13.0 spilled in none of the 405 kernels that the
-/// plans for 17 convolutions have on sm_75, sm_80 and sm_90; without, 8 bytes
-/// in one of them.
-constexpr int64_t kWindowRegisters = 8;
 
 FactorCopies::Addresses FactorCopies::addresses(const SharedTile &tile,
                                                 const FactorCopy &copy,
@@ -163,10 +203,8 @@ int64_t FactorCopies::registers(const SharedTile &tile,
   if (!isReduceExact && !isInColumn)
     bounds = tile.reduceContiguous && areWholeRows ? 1 : slots;
   int64_t registers = 2 * pointers + places + 2 * bounds;
-  // Of 64 bits each: positions of slots, sizes and strides of dimensions, and
-  // the point of a step.
   if (copy.hasWindows)
-    registers += 2 * copy.checkedDimensions * (slots + 2) + kWindowRegisters;
+    registers += windowRegistersOf(copy.checkedDimensions, slots);
   if (isAsynchronous)
     return registers;
   // Rows along k in one tile: ptxas keeps more, though they are a constant
@@ -192,11 +230,6 @@ int64_t FactorCopies::registers(const SharedTile &tile,
   return registers + slots * (copy.prologue.registers - ofAllSteps) +
          (isShared ? 1 : slots) * ofAllSteps;
 }
-
-/// Quotients and remainders by two constants, each by a product of 32 bits that
-/// takes two instructions, a shift and a multiplication and subtraction, and
-/// what they are multiplied with.
-static constexpr double kSplitInstructions = 24;
 
 void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
                          const FactorCopy &copy) const {
@@ -228,12 +261,8 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   // Whether each is inside of m or n, together with what else decides.
   if (isAsynchronous && !copy.isSpaceExact)
     ofAddresses += slots;
-  // Of each vector its distance, of 64 bits, and a sum, a comparison and a
-  // conjunction for dimensions in which it may lie outside; of each step the
-  // point of the loops along k.
   if (copy.hasWindows)
-    ofAddresses +=
-        kSplitInstructions + slots * double(2 + 4 * copy.checkedDimensions);
+    ofAddresses += windowInstructionsOf(copy.checkedDimensions, slots);
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +

@@ -145,6 +145,7 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
   formation.paths = namesOfPaths(options);
   formation.leavePackedProducts = isPartial;
   formation.leavePointwise = !isPartial;
+  formation.leaveWindows = isPartial;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }
 

@@ -12,10 +12,14 @@ using namespace ftuner;
 /// Bytes of a word, which the narrowest vectors are.
 static constexpr int64_t wordBytes = 4;
 
-/// Returns whether the epilogue moves an operand one element at a time:
-/// booleans are bytes in memory, which vectors of them are not.
-static bool isMovedByElements(const Operand &operand) {
-  return !isInput(operand.role) && operand.elementType == ElementType::I1;
+/// Returns whether an operand is moved one element at a time: what the epilogue
+/// accesses, if it has booleans, which are bytes in memory and not in vectors,
+/// and inputs whose windows have an odd number of neighbours in memory.
+static bool isMovedByElements(const Workload &workload,
+                              const Operand &operand) {
+  if (!isInput(operand.role))
+    return operand.elementType == ElementType::I1;
+  return workload.contiguousRun(operand).value_or(0) % 2 == 1;
 }
 
 bool ftuner::hasVectorEpilogue(const Workload &workload) {
@@ -27,8 +31,9 @@ bool ftuner::hasVectorEpilogue(const Workload &workload) {
   const SizeRange &range = workload.axes[*axis].range;
   return !range.isFixed() ||
          llvm::none_of(workload.operands, [&](const Operand &operand) {
-           return !isInput(operand.role) && !isMovedByElements(operand) &&
-                  !operand.isPitched && operand.contiguousAxis() == axis &&
+           return !isInput(operand.role) &&
+                  !isMovedByElements(workload, operand) && !operand.isPitched &&
+                  operand.contiguousAxis() == axis &&
                   range.min * operand.elementBytes % wordBytes != 0;
          });
 }
@@ -37,7 +42,7 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   if (std::optional<PointwiseView> points = workload.asPointwise())
     return points->isVector(operand);
   std::optional<unsigned> axis = operand.contiguousAxis();
-  if (!axis || isMovedByElements(operand))
+  if (!axis || isMovedByElements(workload, operand))
     return false;
   if (!workload.find(OperandRole::Lhs))
     if (std::optional<RowReductionView> rows = workload.asRowReduction())

@@ -17,8 +17,8 @@ std::optional<unsigned> Operand::contiguousAxis() const {
     return matmulAxes.k;
   if (windows.empty())
     return axes.back();
-  std::optional<AffineForm::Term> term = windows.back().asTerm();
-  return term ? std::optional(term->axis) : std::nullopt;
+  // Space axes come before the reduce axis k, among axes and among terms.
+  return windows.back().terms.front().axis;
 }
 
 PackedOrder Workload::packedOrder() const {

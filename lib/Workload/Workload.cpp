@@ -93,7 +93,9 @@ std::optional<int64_t> Workload::contiguousRun(const Operand &operand) const {
   if (operand.windows.empty())
     return std::nullopt;
   std::optional<AffineForm::Term> term = operand.windows.back().asTerm();
-  if (!term || term->loop == AffineForm::Term::wholeAxis)
+  if (!term)
+    return 1;
+  if (term->loop == AffineForm::Term::wholeAxis)
     return std::nullopt;
   const std::vector<Loop> &loops = axes[term->axis].loops;
   const SizeRange &extent = loops[term->loop].range;

@@ -28,6 +28,22 @@ std::optional<Contraction> matchContraction(mlir::linalg::LinalgOp op);
 /// Matches the roles of the loops only by the maps of two inputs and an output.
 std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
 
+/// The loops of a convolution by role, out += image · filter, where positions
+/// in the image are sums of multiples of loops. Every loop has one role.
+struct Convolution {
+  /// The number of the input that is read by windows.
+  unsigned image;
+  llvm::SmallVector<unsigned> groups;  ///< in image, filter and out
+  llvm::SmallVector<unsigned> pixels;  ///< in image and out
+  llvm::SmallVector<unsigned> filters; ///< in filter and out
+  llvm::SmallVector<unsigned> taps;    ///< in image and filter: channels, too
+};
+
+/// Matches a sum of products of its two inputs, on tensors, one of which is
+/// read by windows. There are pixels, filters and taps: each channel's own
+/// convolution, without filters, does not match.
+std::optional<Convolution> matchConvolution(mlir::linalg::LinalgOp op);
+
 /// Input of an operator that only moves elements.
 struct ProjectedCopy {
   mlir::Value source;

@@ -33,23 +33,32 @@ struct WorkloadSource {
   /// The only user of the contraction's result, an elementwise operator; null
   /// if there is none.
   mlir::linalg::GenericOp epilogue;
-  /// Axis (WorkloadOp::kM …, then batch axes) of each loop of the contraction.
-  llvm::SmallVector<unsigned, 4> contractionAxes;
-  /// Axis of each loop of the epilogue.
-  llvm::SmallVector<unsigned, 4> epilogueAxes;
+  /// Padding of the inputs with zeros, which windows read as if it were there;
+  /// null where there is none.
+  std::array<mlir::tensor::PadOp, 2> pads;
+  /// Number of the workload's axes (WorkloadOp::kM …, then batch axes), and the
+  /// axis of each loop of fused ones.
+  unsigned numAxes = 0;
+  llvm::SmallVector<int64_t> fused;
+  /// Dimension of the workload's maps, an axis or a loop of a fused one, of
+  /// each loop of the contraction.
+  llvm::SmallVector<unsigned, 4> contractionDims;
+  /// The same of each loop of the epilogue.
+  llvm::SmallVector<unsigned, 4> epilogueDims;
   /// True if the contraction's second input is lhs: n is the innermost
   /// dimension of the result.
   bool isSwapped = false;
 
-  /// Returns the number of axes, each of which has one loop.
-  unsigned getNumAxes() const { return contractionAxes.size(); }
+  /// Returns the number of dimensions of the workload's maps.
+  unsigned getNumDims() const { return numAxes + fused.size(); }
   /// Returns the type in which products are summed up.
   mlir::Type getAccumulatorType() const;
   /// Returns true if the contraction's result is narrower than the accumulator.
   bool roundsAccumulator() const;
-  /// Turns a map over loops into a map over axes.
-  mlir::AffineMap toAxes(mlir::AffineMap map,
-                         llvm::ArrayRef<unsigned> axes) const;
+  /// Turns a map over loops, whose dimensions are given, into one of the
+  /// workload.
+  mlir::AffineMap toDims(mlir::AffineMap map,
+                         llvm::ArrayRef<unsigned> dims) const;
   /// Returns the operand that an input of the contraction, 0 or 1, is read
   /// from, with a map over the contraction's loops.
   SourceOperand getFactor(unsigned input) const;
@@ -71,7 +80,8 @@ struct WorkloadSource {
 
 /// Matches a contraction with one loop each for m, n and k and up to three
 /// batch loops, of any types and order of dimensions. If only one factor has
-/// several loops, all of these but one are batch loops. Returns the first match
+/// several loops, all of these but one are batch loops. Matches a convolution
+/// with axes that are fused of its loops. Returns the first match
 /// that a codegen path supports: with prologues and epilogue if possible.
 /// Prologues must pay for the sizes that `extents` knows; without `extents`
 /// there are none.

@@ -35,9 +35,13 @@ llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
 /// That factors have dimensions of one axis each, fused or not.
 llvm::Error checkNoWindows(const CodegenModel &path, const Workload &workload);
-/// That factors with windows, if there are any, come to be multiplied as they
-/// are, and of one matrix product.
+/// Returns an error for a factor with windows that a prologue changes, or that
+/// is not zero outside.
 llvm::Error checkWindows(const CodegenModel &path, const Workload &workload);
+/// Returns the elements of the widest vectors, of up to `width` elements, that
+/// do not reach from one run of neighbours in memory into the next.
+int64_t elementsWithinRun(const Workload &workload, const Operand &operand,
+                          int64_t width);
 /// That no operand is packed.
 llvm::Error checkUnpacked(const CodegenModel &path, const Workload &workload);
 /// That what becomes of factors before they are multiplied is of numbers of up

@@ -74,10 +74,20 @@ bool convertsFactors(const Workload &workload);
 /// are taken to end in f32.
 bool roundsFactor(const Workload &workload, unsigned factor);
 
-/// That vectors of a factor with windows lie in one run of its innermost
-/// dimension.
-llvm::Error checkRuns(const CodegenModel &path, const Workload &workload,
-                      int64_t accessBytes);
+/// Returns the elements of a copy of a factor, lhs (0) or rhs (1).
+int64_t copiedElements(const Workload &workload, int64_t accessBytes,
+                       unsigned factor);
+/// Returns whether copies of both factors bypass registers.
+bool copiesAsynchronously(const DeviceSpec &device, const Workload &workload,
+                          int64_t accessBytes);
+
+/// Returns the registers that a thread keeps, and the instructions that it
+/// executes in a step, for positions of a factor's windows with so many slots;
+/// 0 of a factor without windows.
+int64_t windowRegisters(const Workload &workload, unsigned factor,
+                        int64_t slots);
+double windowInstructions(const Workload &workload, unsigned factor,
+                          int64_t slots);
 
 /// How a factor is copied.
 struct FactorCopy {

@@ -12,7 +12,8 @@
 // Where rows of a fixed extent begin inside words, the epilogue goes by single
 // elements, whatever factors do: an output of 50257 columns in f16 does not
 // keep factors from being copied in vectors. Booleans that it reads and writes
-// go by single elements at all sizes.
+// go by single elements at all sizes. So do factors that are read by windows
+// with an odd number of neighbours in memory, such as images of 3 channels.
 //
 // Padded rows (`Operand::isPitched`) are aligned at all lengths. A vector
 // that reaches beyond the end of such a row stays within its padding.

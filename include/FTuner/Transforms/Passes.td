@@ -104,7 +104,7 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     their maps; loops of one role (m, n or k) that are neighbours in every
     operand become one loop, over reshaped views, and so do batch loops beyond
     three. Convolutions without groups whose windows are points become
-    contractions; what a stride leaves out of an image is left out first.
+    contractions.
     Products of integers have no zero points, but sums over the factors beside
     them, and sums in i64 that are cast to i32 are sums in i32. Operators are
     matched by their maps and bodies; nothing is fused into a contraction, and
@@ -157,7 +157,15 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     operations with the attribute `ukernel.constant`, and what is computed from
     such values stay, with that attribute. With `leave-packed-products` those
     on integers of 2 to 7 bits, of which kernels keep one in a byte, stay with
-    the attribute `ukernel.packed`.
+    the attribute `ukernel.packed`. With `leave-windows` convolutions stay.
+
+    A convolution, named or generic, with groups or without, becomes a product
+    whose axes are fused of its loops: the last run of pixels and that of filters
+    in the result are rows and columns, whichever is innermost being columns,
+    channels and taps are summed up, and the other loops are batch axes. Padding
+    of the image with zeros becomes part of how the product reads it, where
+    its amounts are constants before the image. Convolutions of each channel by
+    itself, which have no filters, do not become products.
 
     ```mlir
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -187,6 +195,8 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
            /*default=*/"false",
            "Leave contractions that would read or write integers of 2 to 7 "
            "bits to whoever keeps several of them in a byte">,
+    Option<"leaveWindows", "leave-windows", "bool", /*default=*/"false",
+           "Leave convolutions, whose kernels have fused axes">,
     Option<"leavePointwise", "leave-pointwise", "bool", /*default=*/"false",
            "Report no operators that ukernel-form-pointwise forms later">];
   let statistics = [

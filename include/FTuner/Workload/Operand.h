@@ -107,8 +107,10 @@ struct Operand {
   /// Returns whether a dimension is a window or a loop of a fused axis rather
   /// than an axis.
   bool hasWindows() const { return !windows.empty(); }
-  /// The axis with unit stride, if the innermost dimension is one alone, or one
-  /// loop of it (`Workload::contiguousRun`); k of packed operands.
+  /// The axis along which positions in the innermost dimension move, k of
+  /// packed operands; none for scalars. Where that dimension is a sum, it is
+  /// the first axis of the sum. `Workload::contiguousRun` says how many
+  /// neighbours along the axis are next to each other in memory.
   std::optional<unsigned> contiguousAxis() const;
 };
 

@@ -111,11 +111,17 @@ SplitAxis SplitAxis::of(const TileEmission &tile, unsigned axis) {
 WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
                            const Operand &operand, SplitAxis space,
                            SplitAxis reduce, Value sliceStart)
-    : b(b), math(b), operand(operand), space(std::move(space)),
-      reduce(std::move(reduce)), sliceStart(sliceStart),
-      elementBytes(elementBytesOf(memory.getType())),
+    : b(b), math(b), space(std::move(space)), reduce(std::move(reduce)),
+      sliceStart(sliceStart), elementBytes(elementBytesOf(memory.getType())),
       global(globalPointer(b, memory)) {
+  for (const AffineForm &form : operand.windows) {
+    std::optional<unsigned> axis = form.asAxis();
+    if (!axis || *axis == this->space.axis || *axis == this->reduce.axis)
+      forms.push_back(&form);
+  }
   auto type = cast<MemRefType>(memory.getType());
+  assert(type.getRank() == int64_t(forms.size()) &&
+         "expected a view without the dimensions of batch axes");
   auto metadata = memref::ExtractStridedMetadataOp::create(b, memory);
   auto [staticStrides, offset] = type.getStridesAndOffset();
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
@@ -126,7 +132,7 @@ WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
                         ? metadata.getSizes()[dim]
                         : math.constant(type.getDimSize(dim)));
     // A loop or an axis alone does not pass its own extent.
-    if (operand.outside && !operand.windows[dim].asTerm())
+    if (operand.outside && !forms[dim]->asTerm())
       checked.push_back(dim);
   }
 }
@@ -155,7 +161,7 @@ Values WindowSource::pointAt(const SplitAxis &axis, Value position) {
 Value WindowSource::termsOf(const SplitAxis &axis, ValueRange point,
                             size_t dim) {
   Value sum;
-  for (const AffineForm::Term &term : operand.windows[dim].terms) {
+  for (const AffineForm::Term &term : forms[dim]->terms) {
     if (term.axis != axis.axis)
       continue;
     Value value =
@@ -187,13 +193,12 @@ Value WindowSource::advance(Value pointer, ValueRange positions) {
 
 void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
                            Value distance) {
-  assert(!distance && "windows have no batch axes");
   Slot slot;
   slot.reduce = ofStep;
   Values point = pointAt(space, position), positions;
   for (size_t dim = 0; dim < strides.size(); ++dim) {
     Value along = termsOf(space, point, dim);
-    if (int64_t constant = operand.windows[dim].constant) {
+    if (int64_t constant = forms[dim]->constant) {
       Value number = math.constant(constant);
       along =
           along ? arith::AddIOp::create(b, along, number).getResult() : number;
@@ -201,6 +206,9 @@ void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
     positions.push_back(along);
   }
   slot.pointer = advance(global, positions);
+  if (distance)
+    slot.pointer =
+        offsetPointer(b, slot.pointer, math.mul(distance, elementBytes));
   for (size_t dim : checked)
     slot.positions.push_back(positions[dim] ? positions[dim]
                                             : math.constant(0));

@@ -54,10 +54,10 @@ static CopyConversion thenRounded(ImplicitLocOpBuilder &b,
   return result;
 }
 
-/// Where a factor lies: a matrix, or what windows are over.
-static std::unique_ptr<CopySource>
-sourceOf(ImplicitLocOpBuilder &b, const ContractionTile &tile, unsigned factor,
-         const SharedTile &shared, int64_t threads, int64_t width) {
+std::unique_ptr<CopySource>
+ftuner::factorSource(ImplicitLocOpBuilder &b, const ContractionTile &tile,
+                     unsigned factor, const SharedTile &shared, int64_t threads,
+                     int64_t width) {
   ContractionView view = tile.view();
   const Operand &operand = view.factor(factor);
   Value global = tile.factor(factor);
@@ -79,9 +79,9 @@ TileCopy ftuner::createFactorCopy(ImplicitLocOpBuilder &b,
                                   Type sharedType, int64_t threads,
                                   int64_t accessBytes, bool roundsToTF32) {
   auto type = cast<MemRefType>(tile.factor(factor).getType());
-  int64_t width = elementsOfCopy(accessBytes, elementBytesOf(type),
-                                 elementBytesOf(sharedType));
-  TileCopy copy(b, shared, sourceOf(b, tile, factor, shared, threads, width),
+  int64_t width = copiedElements(*tile.described, accessBytes, factor);
+  TileCopy copy(b, shared,
+                factorSource(b, tile, factor, shared, threads, width),
                 type.getElementType(), memory, threads, width);
   std::optional<CopyConversion> conversion =
       prologueOf(b, tile, factor, sharedType, width, accessBytes);

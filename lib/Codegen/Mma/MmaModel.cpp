@@ -158,9 +158,7 @@ private:
 
   static bool isAsynchronous(const Workload &workload, const MmaSchedule &mma,
                              const DeviceSpec &device) {
-    int64_t bytes = elementBytesOf(workload);
-    return copiesAsynchronously(device, mma.vectorWidth(bytes) * bytes,
-                                convertsFactors(workload));
+    return copiesAsynchronously(device, workload, mma.accessBytes);
   }
 
   /// How a factor, lhs (0) or rhs (1), is copied.
@@ -242,8 +240,6 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
 llvm::Error MmaModel::checkCopies(const Workload &workload,
                                   const MmaSchedule &mma,
                                   const DeviceSpec &device) const {
-  if (llvm::Error error = checkRuns(*this, workload, mma.accessBytes))
-    return error;
   if (mma.stages > 2 && !isAsynchronous(workload, mma, device))
     return invalid("expected exactly 2 pipeline stages for accesses of " +
                    llvm::Twine(mma.accessBytes) + " bytes on " + device.name +

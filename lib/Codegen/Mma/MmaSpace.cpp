@@ -131,9 +131,8 @@ void MmaSpace::forEachSchedule(const KernelFamily &block,
                                FamilyVisitor visit) const {
   KernelFamily family = block;
   MmaSchedule schedule = MmaSchedule::of(block.schedule);
-  bool isAsynchronous = copiesAsynchronously(
-      device, schedule.vectorWidth(elementBytes) * elementBytes,
-      convertsFactors(workload));
+  bool isAsynchronous =
+      copiesAsynchronously(device, workload, schedule.accessBytes);
   for (int64_t bytes : kStepBytes) {
     for (BlockTile &tile : family.tiles)
       tile[axes.k] = bytes / elementBytes;

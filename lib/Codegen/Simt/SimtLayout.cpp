@@ -50,11 +50,6 @@ llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
                        : splitIntoChunks(rn, gn);
 }
 
-int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
-  return lhs.copySlots(threads(), vectorWidth) +
-         rhs.copySlots(threads(), vectorWidth);
-}
-
 /// Most products of a thread in one run of code, each an instruction of 16
 /// bytes. On an H200 blocks of 12 × 8 products a thread and step 32 took 343 µs
 /// with 3072 in a run and 188 µs with 768, as warps waited for instructions;
@@ -142,6 +137,8 @@ SimtLayout ftuner::simtLayout(const ContractionAxes &axes,
   layout.gb = schedule.threadsBatch;
   layout.gk = schedule.threadsK;
   layout.stages = schedule.stages;
+  for (int64_t &width : layout.copyWidths)
+    width = schedule.vectorWidth;
   layout.virtualM = schedule.virtualThreadsM;
   layout.virtualN = schedule.virtualThreadsN;
   setWarpShape(layout);
@@ -159,6 +156,9 @@ SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
   SimtLayout layout =
       simtLayout(view, view.lhs().contiguousAxis() == view.k,
                  view.rhs().contiguousAxis() == view.k, tile, schedule);
+  for (unsigned factor : {0, 1})
+    layout.copyWidths[factor] =
+        elementsWithinRun(workload, view.factor(factor), schedule.vectorWidth);
   layout.batch = BatchTile::of(workload, tile);
   if (layout.batch.sides.empty())
     return layout;

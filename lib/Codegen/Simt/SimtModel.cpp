@@ -124,7 +124,6 @@ public:
     bool isExact = isWhole(workload, tile, family.contractionAxes().k);
     SimtLayout layout = simtLayout(workload, tile, simt);
     SimtCode code;
-    code.vectorWidth = simt.vectorWidth;
     code.isAsynchronous = simtCopiesAsynchronously(workload, device);
     code.isReduceExact = isExact;
     for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs}) {
@@ -133,7 +132,10 @@ public:
       code.elementBytes[number] = factor.elementBytes;
       code.isConverted[number] =
           factor.elementType != workload.accumulatorType();
-      code.prologues[number] = prologueWork(workload, number, simt.vectorWidth);
+      code.prologues[number] =
+          prologueWork(workload, number, layout.copyWidths[number]);
+      code.windowInstructions[number] =
+          windowInstructions(workload, number, layout.copySlots(number));
     }
     BlockWork work = simtWork(layout, code);
     work.registersPerThread = static_cast<double>(
@@ -228,6 +230,7 @@ public:
   }
 
 protected:
+  bool takesWindows() const override { return true; }
   bool takesBatchTiles() const override { return true; }
 
   llvm::Error checkWorkload(const Workload &workload,
@@ -310,7 +313,7 @@ private:
         layout.points() + restRegisters(layout) + kSpareRegisters;
     if (vectorWidth == 1 ||
         !isWhole(workload, tile, family.contractionAxes().k))
-      expected += layout.copySlots(vectorWidth) / 2;
+      expected += layout.copySlots() / 2;
     if (vectorWidth == 1)
       return expected;
     expected =
@@ -408,23 +411,21 @@ int64_t SimtModel::spillMargin(const Workload &workload,
   if (layout.rhs.reduceContiguous && layout.rn > 2 &&
       layout.columnChunks().front().width == 1)
     margin += 2 * layout.rm * layout.rn;
-  bool isScalar = vectorWidth == 1;
-  auto addCopies = [&](const SharedTile &shared, unsigned axis) {
+  for (unsigned factor : {0, 1}) {
+    const SharedTile &shared = layout.factor(factor);
+    int64_t width = layout.copyWidths[factor];
+    bool isScalar = width == 1;
     int64_t ofSlot = isScalar ? 3 : 0;
     if (!isScalar && !isWhole(workload, tile, view.k))
       ofSlot += 2;
-    if (!isWhole(workload, tile, axis))
+    if (!isWhole(workload, tile, view.space(factor)))
       ofSlot += isScalar ? 1 : 2;
-    if (!copiesWholeRows(shared, layout.threads(), vectorWidth))
+    if (!copiesWholeRows(shared, layout.threads(), width))
       ofSlot += shared.swizzle > 1 ? 4 : 3;
-    margin += ofSlot * shared.copySlots(layout.threads(), vectorWidth);
-  };
-  addCopies(layout.lhs, view.m);
-  addCopies(layout.rhs, view.n);
-  for (unsigned factor : {0, 1})
-    margin += prologueWork(workload, factor, vectorWidth).registers *
-              (factor == 0 ? layout.lhs : layout.rhs)
-                  .copySlots(layout.threads(), vectorWidth);
+    ofSlot += prologueWork(workload, factor, width).registers;
+    margin += ofSlot * layout.copySlots(factor) +
+              windowRegisters(workload, factor, layout.copySlots(factor));
+  }
   return margin;
 }
 
@@ -514,7 +515,8 @@ ContractionLoops SimtModel::contractionLoops(const Workload &workload,
       {"k", run, LoopBinding::Unrolled, axes.k, 1, /*isReduction=*/true});
   for (unsigned factor : {0, 1})
     loops.copies[factor] = {layout.factor(factor), kSharedElementBytes,
-                            layout.stages, layout.threads(), simt.vectorWidth};
+                            layout.stages, layout.threads(),
+                            layout.copyWidths[factor]};
   return loops;
 }
 

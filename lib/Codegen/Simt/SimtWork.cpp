@@ -117,18 +117,17 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
 
 /// Copies of a factor's tile by all warps.
 void WorkCounter::countCopies(const SharedTile &tile, unsigned factor) {
-  int64_t bytes = code.elementBytes[factor];
+  int64_t bytes = code.elementBytes[factor], width = layout.copyWidths[factor];
   double count =
-      addTileCopies(work, tile, layout.threads(), code.vectorWidth,
+      addTileCopies(work, tile, layout.threads(), width,
                     {/*global=*/bytes, /*shared=*/kSharedElementBytes});
   copies += count;
   if (code.isConverted[factor])
-    casts += count * double(code.vectorWidth);
-  casts +=
-      count * double(code.vectorWidth) * code.prologues[factor].instructions;
+    casts += count * double(width);
+  casts += count * double(width) * code.prologues[factor].instructions;
   if (!code.isAsynchronous)
     work.loadedRegisters +=
-        count * double(ceilDiv(code.vectorWidth * bytes, kSharedElementBytes));
+        count * double(ceilDiv(width * bytes, kSharedElementBytes));
 }
 
 /// What a warp executes in a step beside multiplications and accesses: loop and
@@ -142,7 +141,8 @@ double WorkCounter::overheadInstructions() const {
     ofLoop += 10;
     ofSlot += 6;
   }
-  return ofLoop + ofSlot * double(layout.copySlots(code.vectorWidth));
+  return ofLoop + ofSlot * double(layout.copySlots()) +
+         code.windowInstructions[0] + code.windowInstructions[1];
 }
 
 /// Instructions that add up the sums of slices: each slice but the first stores

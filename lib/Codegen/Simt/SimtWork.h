@@ -10,7 +10,6 @@ namespace ftuner {
 
 /// What the code of a block depends on beside its layout.
 struct SimtCode {
-  int64_t vectorWidth = 4;
   bool isAsynchronous = true;
   /// Whether the extent of the reduce axis is known to be a multiple of its
   /// tile.
@@ -21,6 +20,8 @@ struct SimtCode {
   bool isConverted[2] = {false, false};
   /// What else becomes of its elements there.
   PrologueWork prologues[2] = {};
+  /// Instructions of a thread in a step for positions of windows.
+  double windowInstructions[2] = {0, 0};
 };
 
 /// A step of the main loop of a block with this layout.

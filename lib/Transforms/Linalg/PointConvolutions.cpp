@@ -2,7 +2,7 @@
 //
 // A convolution whose windows are points, such as one of 1 x 1, is a product of
 // the image's channels with the weights. Without the loops over a window, its
-// maps say so. Points that a stride leaves out are left out of the image first.
+// maps say so.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
@@ -46,21 +46,6 @@ struct GeneralizePointConvolution
   }
 };
 
-/// The loop and the factor of a position `loop * factor`.
-std::optional<std::pair<AffineDimExpr, int64_t>>
-matchStride(AffineExpr position) {
-  if (auto loop = dyn_cast<AffineDimExpr>(position))
-    return std::make_pair(loop, int64_t(1));
-  auto product = dyn_cast<AffineBinaryOpExpr>(position);
-  if (!product || product.getKind() != AffineExprKind::Mul)
-    return std::nullopt;
-  auto loop = dyn_cast<AffineDimExpr>(product.getLHS());
-  auto factor = dyn_cast<AffineConstantExpr>(product.getRHS());
-  if (!loop || !factor || factor.getValue() < 2)
-    return std::nullopt;
-  return std::make_pair(loop, factor.getValue());
-}
-
 /// Convolutions of points to operators without windows.
 struct DropPointWindows : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -81,57 +66,6 @@ struct DropPointWindows : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Products that read every s-th point of an image to ones of a smaller image.
-struct SliceStridedImage : public OpRewritePattern<linalg::GenericOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::GenericOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
-      return failure();
-    OpOperand *image = op.getDpsInputOperand(0),
-              *init = op.getDpsInitOperand(0);
-    AffineMap map = op.getMatchingIndexingMap(image);
-    AffineMap outMap = op.getMatchingIndexingMap(init);
-    SmallVector<AffineExpr> loops;
-    SmallVector<OpFoldResult> strides;
-    // Dimensions with a stride, and those of the result that have their sizes.
-    SmallVector<std::pair<unsigned, unsigned>> strided;
-    for (auto [dim, position] : llvm::enumerate(map.getResults())) {
-      auto match = matchStride(position);
-      if (!match)
-        return failure();
-      auto [loop, stride] = *match;
-      loops.push_back(loop);
-      strides.push_back(rewriter.getIndexAttr(stride));
-      if (stride == 1)
-        continue;
-      std::optional<unsigned> outDim = outMap.getResultPosition(loop);
-      if (!outDim)
-        return failure();
-      strided.emplace_back(dim, *outDim);
-    }
-    if (strided.empty())
-      return failure();
-    Location loc = op.getLoc();
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(rewriter, loc, image->get());
-    SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0));
-    for (auto [dim, outDim] : strided)
-      sizes[dim] = tensor::getMixedSize(rewriter, loc, init->get(), outDim);
-    Value points = tensor::ExtractSliceOp::create(rewriter, loc, image->get(),
-                                                  offsets, sizes, strides);
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    maps[image->getOperandNumber()] =
-        AffineMap::get(map.getNumDims(), 0, loops, rewriter.getContext());
-    rewriter.modifyOpInPlace(op, [&] {
-      image->set(points);
-      op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
-    });
-    return success();
-  }
-};
-
 } // namespace
 
 void ftuner::populateGeneralizePointConvolutionPatterns(
@@ -140,5 +74,5 @@ void ftuner::populateGeneralizePointConvolutionPatterns(
 }
 
 void ftuner::populatePointConvolutionPatterns(RewritePatternSet &patterns) {
-  patterns.add<DropPointWindows, SliceStridedImage>(patterns.getContext());
+  patterns.add<DropPointWindows>(patterns.getContext());
 }

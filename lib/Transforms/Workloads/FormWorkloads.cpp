@@ -130,6 +130,11 @@ bool hasPackedNumbers(linalg::LinalgOp op) {
   });
 }
 
+/// Returns true if an operator may become a workload.
+bool isProduct(linalg::LinalgOp op) {
+  return matchContraction(op) || matchConvolution(op);
+}
+
 struct UKernelFormWorkloadsPass
     : public ftuner::impl::UKernelFormWorkloadsPassBase<
           UKernelFormWorkloadsPass> {
@@ -195,7 +200,9 @@ private:
     DenseSet<Value> constants = findLeftConstants(function);
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
-      if (matchContraction(op) && !hasConstantOperands(op, constants))
+      if (leaveWindows && matchConvolution(op))
+        return;
+      if (isProduct(op) && !hasConstantOperands(op, constants))
         candidates.push_back(op);
     });
     bool isAnyFormed = false;
@@ -253,12 +260,16 @@ private:
         return;
       ++numFallbacks;
       InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");
+      if (leaveWindows && matchConvolution(op)) {
+        remark << "'" << op->getName() << "' is a convolution with windows";
+        return;
+      }
       if (op->hasAttr(kPackedAttrName)) {
         remark << "'" << op->getName()
                << "' is a contraction on integers of less than a byte";
         return;
       }
-      if (!matchContraction(op) || !hasConstantOperands(op, constants)) {
+      if (!isProduct(op) || !hasConstantOperands(op, constants)) {
         remark << explainFallback(op, support);
         return;
       }

@@ -3,9 +3,13 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -33,42 +37,129 @@ static std::string operandName(OperatorOpInterface op, unsigned number) {
   llvm_unreachable("every role has a name");
 }
 
-/// Returns the output whose dimensions are all loops of the one fused axis, in
-/// their order; null if the operator is not pointwise, or has one loop.
-static Value pointsOf(OperatorOpInterface op) {
-  auto points = dyn_cast<ukernel::PointwiseOp>(op.getOperation());
-  return points && points.getNumLoops() > 1 ? points.getOutputs().front()
-                                            : Value();
+/// Calls `visit` for each place where an operand has an axis: an operand, the
+/// dimensions that are the axis, several of a fused one, and the axis.
+static void forEachPlace(
+    OperatorOpInterface op,
+    llvm::function_ref<void(Value, ArrayRef<int64_t>, unsigned axis)> visit) {
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<ShapedType>(operand.get().getType()))
+      continue;
+    unsigned number = operand.getOperandNumber();
+    AffineMap map = op.getMapOfOperand(number);
+    for (const ReassociationIndices &group :
+         ukernel::groupDimensions(op, number)) {
+      auto dim = dyn_cast<AffineDimExpr>(map.getResult(group.front()));
+      if (!dim)
+        continue;
+      unsigned axis = dim.getPosition();
+      if (axis >= op.getNumAxes()) {
+        axis = loops[axis - op.getNumAxes()].axis;
+        // A loop of several.
+        if (op.getDimsOfAxis(axis).size() != group.size())
+          continue;
+      }
+      visit(operand.get(), group, axis);
+    }
+  }
 }
 
-static Extent extentOf(ExtentAnalysis &extents, Value tensor) {
-  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
-  return extents.groupOf(tensor, llvm::to_vector(llvm::seq(rank)));
+static Extent extentOf(ExtentAnalysis &extents, Value tensor,
+                       ArrayRef<int64_t> dims) {
+  return dims.size() == 1 ? extents.dimOf(tensor, dims.front())
+                          : extents.groupOf(tensor, SmallVector<int64_t>(dims));
 }
 
-/// Asserts that the points of a pointwise operator are at most `maxExtent`,
-/// unless declared ranges say so.
+/// Asserts that the points of fused axes are at most `maxExtent`, unless
+/// declared ranges say so.
 static void assertPoints(OperatorOpInterface op, ExtentAnalysis &extents,
                          RewriterBase &rewriter, const Twine &where) {
-  Value output = pointsOf(op);
-  if (!output)
-    return;
-  Extent extent = extentOf(extents, output);
-  SizeRange range = toSizeRange(extents.rangeOf(extent));
-  if (range.max && *range.max <= maxExtent)
-    return;
   Location loc = op.getLoc();
-  Value points = arith::ConstantIndexOp::create(rewriter, loc, 1);
-  auto type = cast<RankedTensorType>(output.getType());
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    points = rewriter.createOrFold<arith::MulIOp>(
-        loc, points, rewriter.createOrFold<tensor::DimOp>(loc, output, dim));
-  Value fits = arith::CmpIOp::create(
-      rewriter, loc, arith::CmpIPredicate::ule, points,
-      arith::ConstantIndexOp::create(rewriter, loc, maxExtent));
-  cf::AssertOp::create(rewriter, loc, fits,
-                       "expected at most " + std::to_string(maxExtent) +
-                           " elements in " + where.str());
+  AxisSet asserted;
+  forEachPlace(op, [&](Value tensor, ArrayRef<int64_t> dims, unsigned axis) {
+    if (dims.size() == 1 || asserted.contains(axis))
+      return;
+    SizeRange range =
+        toSizeRange(extents.rangeOf(extentOf(extents, tensor, dims)));
+    asserted.insert(axis);
+    if (range.max && *range.max <= maxExtent)
+      return;
+    Value points = arith::ConstantIndexOp::create(rewriter, loc, 1);
+    for (int64_t dim : dims)
+      points = rewriter.createOrFold<arith::MulIOp>(
+          loc, points, rewriter.createOrFold<tensor::DimOp>(loc, tensor, dim));
+    Value fits = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::ule, points,
+        arith::ConstantIndexOp::create(rewriter, loc, maxExtent));
+    bool isOfAll = op.getNumAxes() == 1;
+    cf::AssertOp::create(
+        rewriter, loc, fits,
+        "expected at most " + std::to_string(maxExtent) +
+            (isOfAll ? " elements"
+                     : " points along " + op.getAxisName(axis).str()) +
+            " in " + where.str());
+  });
+}
+
+/// Asserts that windows end within operands, unless reads outside are defined.
+static void assertWindows(OperatorOpInterface op, RewriterBase &rewriter,
+                          const Twine &where) {
+  Location loc = op.getLoc();
+  unsigned numDims = op.getNumAxes() + op.getFusedLoops().size();
+  auto sizes = llvm::map_to_vector(llvm::seq(numDims), [&](unsigned dim) {
+    return getAffineDimExpr(dim, op->getContext());
+  });
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    if (op.getOutside(number))
+      continue;
+    for (auto [dim, position] :
+         llvm::enumerate(op.getMapOfOperand(number).getResults())) {
+      if (isa<AffineDimExpr>(position))
+        continue;
+      // Of sizes of loops, the last position that is read, and whether there is
+      // one: without points nothing is.
+      SmallVector<OpFoldResult> extents(numDims, rewriter.getIndexAttr(1));
+      Value reads =
+          arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true));
+      Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+      for (unsigned loop = 0; loop < numDims; ++loop) {
+        if (!position.isFunctionOfDim(loop))
+          continue;
+        auto [tensor, ofTensor] = op.getExtentSource(loop);
+        Value extent =
+            rewriter.createOrFold<tensor::DimOp>(loc, tensor, ofTensor);
+        extents[loop] = getAsOpFoldResult(extent);
+        reads = rewriter.createOrFold<arith::AndIOp>(
+            loc, reads,
+            rewriter.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne,
+                                                 extent, zero));
+      }
+      SmallVector<AffineExpr> last;
+      for (AffineExpr size : sizes)
+        last.push_back(size - 1);
+      AffineExpr reach = position.replaceDims(last) + 1;
+      Value reached = getValueOrCreateConstantIndexOp(
+          rewriter, loc,
+          affine::makeComposedFoldedAffineApply(
+              rewriter, loc, AffineMap::get(numDims, 0, reach), extents));
+      Value size =
+          rewriter.createOrFold<tensor::DimOp>(loc, operand.get(), dim);
+      Value fits = rewriter.createOrFold<arith::CmpIOp>(
+          loc, arith::CmpIPredicate::sle, reached, size);
+      Value isEmpty = rewriter.createOrFold<arith::XOrIOp>(
+          loc, reads,
+          arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true)));
+      fits = rewriter.createOrFold<arith::OrIOp>(loc, fits, isEmpty);
+      if (matchPattern(fits, m_One()))
+        continue;
+      cf::AssertOp::create(rewriter, loc, fits,
+                           "expected windows to end within dimension " +
+                               std::to_string(dim) + " of the " +
+                               operandName(op, number) + " in " + where.str());
+    }
+  }
 }
 
 /// Also asserts that extents which are products of sizes are at most
@@ -102,7 +193,10 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
       continue;
     for (auto [dim, result] :
          llvm::enumerate(op.getMapOfOperand(number).getResults())) {
-      Known &known = axes[cast<AffineDimExpr>(result).getPosition()];
+      auto alone = dyn_cast<AffineDimExpr>(result);
+      if (!alone)
+        continue;
+      Known &known = axes[alone.getPosition()];
       Extent extent = extents.dimOf(tensor, dim);
       if (known.equal.empty()) {
         known = {tensor, static_cast<int64_t>(dim), number, {extent}};
@@ -123,6 +217,7 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
     }
   }
   assertPoints(op, extents, rewriter, where);
+  assertWindows(op, rewriter, where);
   // The search does not plan larger extents.
   for (const Known &known : axes) {
     if (known.equal.empty())
@@ -146,8 +241,6 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
 /// Returns the narrowest declared range of each axis.
 static ArrayAttr makeRanges(OperatorOpInterface op, ExtentAnalysis &extents,
                             RewriterBase &rewriter) {
-  if (Value output = pointsOf(op))
-    return rewriter.getArrayAttr({extents.rangeOf(extentOf(extents, output))});
   SmallVector<ukernel::RangeAttr> ranges(op.getNumAxes());
   auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
     if (!known || known.isFixed())
@@ -157,19 +250,15 @@ static ArrayAttr makeRanges(OperatorOpInterface op, ExtentAnalysis &extents,
     // Both are open, or both are closed: a declared range is better than none.
     return known.getMin() == 0 && range.getMin() > 0;
   };
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<ShapedType>(operand.get().getType()))
-      continue;
-    AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
-    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      ukernel::RangeAttr range =
-          extents.rangeOf(extents.dimOf(operand.get(), dim));
-      ukernel::RangeAttr &known =
-          ranges[cast<AffineDimExpr>(result).getPosition()];
-      if (isBetter(range, known))
-        known = range;
-    }
-  }
+  forEachPlace(op, [&](Value tensor, ArrayRef<int64_t> dims, unsigned axis) {
+    ukernel::RangeAttr range = extents.rangeOf(extentOf(extents, tensor, dims));
+    if (isBetter(range, ranges[axis]))
+      ranges[axis] = range;
+  });
+  // No operand has all loops of such an axis as neighbours.
+  for (ukernel::RangeAttr &range : ranges)
+    if (!range)
+      range = toAttribute(op->getContext(), SizeRange{0, std::nullopt});
   return rewriter.getArrayAttr(
       SmallVector<Attribute>(ranges.begin(), ranges.end()));
 }
@@ -190,19 +279,9 @@ static ArrayAttr makeExtents(OperatorOpInterface op, ExtentAnalysis &extents,
     entry = rewriter.getArrayAttr(product);
     isKnown = true;
   };
-  if (Value output = pointsOf(op)) {
-    addExtent(entries.front(), extentOf(extents, output));
-    return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
-  }
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<ShapedType>(operand.get().getType()))
-      continue;
-    AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
-    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      addExtent(entries[cast<AffineDimExpr>(result).getPosition()],
-                extents.dimOf(operand.get(), dim));
-    }
-  }
+  forEachPlace(op, [&](Value tensor, ArrayRef<int64_t> dims, unsigned axis) {
+    addExtent(entries[axis], extentOf(extents, tensor, dims));
+  });
   return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
 }
 

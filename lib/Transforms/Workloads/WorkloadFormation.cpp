@@ -90,7 +90,7 @@ Value WorkloadBuilder::createEmpty(Value tensor) {
 
 void WorkloadBuilder::collectInputs() {
   auto addMap = [&](const SourceOperand &operand) {
-    operands.maps.push_back(source.toAxes(operand.map, source.contractionAxes));
+    operands.maps.push_back(source.toDims(operand.map, source.contractionDims));
     return operand.value;
   };
   auto [lhs, rhs] = source.getInputNumbers();
@@ -157,8 +157,8 @@ static bool isOverwritable(Value tensor) {
 void WorkloadBuilder::collectInit() {
   OpOperand *operand = contraction.getDpsInitOperand(0);
   Value init = operand->get();
-  AffineMap map = source.toAxes(contraction.getMatchingIndexingMap(operand),
-                                source.contractionAxes);
+  AffineMap map = source.toDims(contraction.getMatchingIndexingMap(operand),
+                                source.contractionDims);
   if (Value scalar = getFillScalar(init, accumulator, rewriter, loc)) {
     operands.init = scalar;
   } else if (std::optional<ProjectedCopy> copy =
@@ -184,11 +184,11 @@ void WorkloadBuilder::collectExtras() {
     return;
   for (OpOperand *operand : source.getExtraOperands())
     addExtra(operand->get(),
-             source.toAxes(epilogue.getMatchingIndexingMap(operand),
-                           source.epilogueAxes),
+             source.toDims(epilogue.getMatchingIndexingMap(operand),
+                           source.epilogueDims),
              epilogue.getMatchingBlockArgument(operand));
   for (Value value : source.getCapturedExtras())
-    addExtra(value, AffineMap::get(source.getNumAxes(), 0, context), value);
+    addExtra(value, AffineMap::get(source.getNumDims(), 0, context), value);
 
   OpOperand *result = epilogue.getDpsInitOperand(0);
   bool isRead = !epilogue.getMatchingBlockArgument(result).use_empty();
@@ -207,12 +207,16 @@ WorkloadOp WorkloadBuilder::createOp() {
   llvm::append_range(operands.maps, extraMaps);
   linalg::LinalgOp last = epilogue ? epilogue : contraction;
   operands.maps.push_back(
-      source.toAxes(last.getMatchingIndexingMap(last.getDpsInitOperand(0)),
-                    epilogue ? source.epilogueAxes : source.contractionAxes));
+      source.toDims(last.getMatchingIndexingMap(last.getDpsInitOperand(0)),
+                    epilogue ? source.epilogueDims : source.contractionDims));
+  bool isPadded = source.pads[0] || source.pads[1];
   return WorkloadOp::create(
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
       operands.inputs, operands.init, operands.extras, operands.output,
-      rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
+      rewriter.getAffineMapArrayAttr(operands.maps),
+      source.fused.empty() ? DenseI64ArrayAttr()
+                           : rewriter.getDenseI64ArrayAttr(source.fused),
+      isPadded ? rewriter.getUnitAttr() : UnitAttr(), /*ranges=*/ArrayAttr(),
       /*plan=*/FlatSymbolRefAttr(), /*precision=*/TypeAttr(),
       /*truncated=*/UnitAttr(), /*packed=*/UnitAttr(),
       /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);

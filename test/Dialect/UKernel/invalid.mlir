@@ -850,7 +850,51 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: 
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected a projected permutation of (m, n, k) with 2 results for operand 0}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
-    maps = [affine_map<(m, n, k) -> (m, k + 1)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    maps = [affine_map<(m, n, k) -> (m, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c4: windows over an output
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a projected permutation of (m, n, k) with 2 results for operand 2}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n + 1)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c4: loops
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected the axes of loops in their order, of 3 axes, but got [2, 0]}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k, k0, m0) -> (m0, k0)>, affine_map<(m, n, k, k0, m0) -> (k0, n)>, affine_map<(m, n, k, k0, m0) -> (m0, n)>]
+    fused = [2, 0]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c14
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a factor with windows that is padded}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    padded
     contract {
     ^bb0(%a: f32, %b: f32, %c: f32):
       ukernel.yield %c : f32

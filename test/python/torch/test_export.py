@@ -269,13 +269,8 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("layer", "convolutions"),
-    [(layer, "products") for layer in CONVOLUTIONS[: None if SCALE > 1 else 4]]
-    # Operators that are products neither way, or separate points, differ in nothing.
-    + [(layer, "direct") for layer in CONVOLUTIONS[: None if SCALE > 1 else 2]],
-)
-def test_convolutions(layer: nn.Module, convolutions: str) -> None:
+@pytest.mark.parametrize("layer", CONVOLUTIONS)
+def test_convolutions(layer: nn.Module) -> None:
     def image(batch: int, height: int, width: int) -> Tensor:
         size = (height, width) if isinstance(layer, nn.Conv2d) else (width,)
         return torch.randn(batch, layer.in_channels, *size)
@@ -283,13 +278,10 @@ def test_convolutions(layer: nn.Module, convolutions: str) -> None:
     shapes = {0: BATCH, 2: Dim("W", min=8, max=64)}
     if isinstance(layer, nn.Conv2d):
         shapes = {0: BATCH, 2: Dim("H", min=8, max=64), 3: Dim("W", min=8, max=64)}
-    exported = ft.export(
-        layer, (image(3, 9, 11),), dynamic_shapes=(shapes,), convolutions=convolutions
-    )
+    exported = ft.export(layer, (image(3, 9, 11),), dynamic_shapes=(shapes,))
     run = exported.compile(max_kernels=1, emulate=True)
-    has_points = layer.groups == 1 and all(size == 1 for size in layer.kernel_size)
-    is_product = has_points or (convolutions == "products" and layer.groups == 1)
-    assert run.report.products == int(is_product)
+    assert run.report.products == 1
+    assert run.report.fallback_kernels == 0
     with torch.no_grad():
         for size in ((3, 9, 11), (2, 8, 20)):
             x = image(*size)
@@ -300,11 +292,6 @@ def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "iree.compiler.extras.fx_importer", None)
     with pytest.raises(ImportError, match="ftuner.torch.export needs the package iree-base"):
         ft.export(mlp(), (torch.randn(3, 32),))
-
-
-def test_unknown_form_of_convolutions() -> None:
-    with pytest.raises(ValueError, match="'products' or 'direct', but got 'fft'"):
-        ft.export(mlp(), (torch.randn(3, 32),), convolutions="fft")
 
 
 def test_embedding() -> None:

@@ -146,7 +146,8 @@ TEST_F(OperatorWorkloadTest, OfWindows) {
   ASSERT_EQ(input.windows.size(), 1u);
   EXPECT_EQ(input.position(0), position);
   EXPECT_EQ(input.rank(), 1u);
-  EXPECT_EQ(input.contiguousAxis(), std::nullopt);
+  EXPECT_EQ(input.contiguousAxis(), 0u);
+  EXPECT_EQ(workload.contiguousRun(input), 1);
   // 2 · 15 + 2, both ends counted.
   // With three weights and 16 sums, in bytes.
   EXPECT_EQ(workload.compulsoryBytes({16, 3}), 33 * 2 + 3 * 2 + 16 * 4);

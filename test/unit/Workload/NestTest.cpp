@@ -302,9 +302,10 @@ TEST(Nest, AConvolutionIsAProductWithWindows) {
   workload = convolution();
   workload.operands[0].windows[3].terms = {{2, 1, 0}};
   EXPECT_EQ(workload.contiguousRun(view.lhs()), 1);
-  // Neither along the columns of an image.
+  // Neither are those along the columns of an image.
   workload.operands[0].windows[3] = {{{0, 2, 2}, {2, 1, 1}}, -1};
-  EXPECT_EQ(workload.operands[0].contiguousAxis(), std::nullopt);
+  EXPECT_EQ(workload.operands[0].contiguousAxis(), 0u);
+  EXPECT_EQ(workload.contiguousRun(workload.operands[0]), 1);
 
   auto messageOf = [](llvm::function_ref<void(Workload &)> change) {
     Workload changed = convolution();

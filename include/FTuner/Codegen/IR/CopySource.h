@@ -104,8 +104,8 @@ struct SplitAxis {
 /// vector lies in one run of the innermost dimension.
 class WindowSource final : public CopySource {
 public:
-  /// `memory`: a memref with all dimensions of `operand`, which outlives the
-  /// source. `sliceStart`: null for 0.
+  /// `memory`: a memref with the dimensions of `operand`, which outlives the
+  /// source, but for those that are batch axes. `sliceStart`: null for 0.
   WindowSource(mlir::ImplicitLocOpBuilder &b, Value memory,
                const Operand &operand, SplitAxis space, SplitAxis reduce,
                Value sliceStart);
@@ -134,8 +134,9 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
-  const Operand &operand;
   SplitAxis space, reduce;
+  /// The positions along the dimensions of the memref.
+  llvm::SmallVector<const AffineForm *> forms;
   Value sliceStart;
   int64_t elementBytes;
   Value global;

@@ -10,6 +10,14 @@ namespace ftuner {
 /// The type that factors of a multiplied type have in shared memory.
 mlir::Type factorType(mlir::Builder &b, ElementType multiplied);
 
+/// Returns where a factor, lhs (0) or rhs (1), lies that `threads` threads copy
+/// in vectors of `width` elements: a matrix, or a tensor read by windows.
+std::unique_ptr<CopySource> factorSource(mlir::ImplicitLocOpBuilder &b,
+                                         const ContractionTile &tile,
+                                         unsigned factor,
+                                         const SharedTile &shared,
+                                         int64_t threads, int64_t width);
+
 /// The copy of a factor, lhs (0) or rhs (1), by `threads` threads into the
 /// stages at `memory`, where it is of `sharedType`, with its prologue.
 /// `accessBytes`: TensorFactors.h. `roundsToTF32`: numbers of f32 become the

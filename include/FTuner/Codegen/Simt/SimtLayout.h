@@ -74,6 +74,8 @@ struct SimtLayout {
   int64_t gb = 1, rb = 1;
   int64_t gk = 1;
   int64_t stages;
+  /// Elements of a copy of lhs and of rhs.
+  int64_t copyWidths[2] = {1, 1};
   /// Strips of a thread along m and n; 0: as many as suit.
   int64_t virtualM = 0, virtualN = 0;
   /// Threads of a warp along m and n, and groups of these, along batches or k;
@@ -108,8 +110,11 @@ struct SimtLayout {
   /// Rows of a thread; interleaved ones are chunks of width 1.
   llvm::SmallVector<LaneChunk> rowChunks() const;
   llvm::SmallVector<LaneChunk> columnChunks() const;
-  /// Vectors of `vectorWidth` elements that a thread copies in a step.
-  int64_t copySlots(int64_t vectorWidth) const;
+  /// Vectors that a thread copies in a step, of one factor and of both.
+  int64_t copySlots(unsigned number) const {
+    return factor(number).copySlots(threads(), copyWidths[number]);
+  }
+  int64_t copySlots() const { return copySlots(0) + copySlots(1); }
   /// Elements of a slice of a step whose products are one run of code; a loop
   /// goes over the runs. Code of more than some 40 KiB does not stay in the
   /// instruction cache of an SM, nor does that of two blocks of different

@@ -321,10 +321,8 @@ Values MmaTileEmitter::emitMainLoop() {
                             schedule.accessBytes);
   };
   TileCopy lhsCopy = copyOf(0, lhsShared), rhsCopy = copyOf(1, rhsShared);
-  isAsynchronous = copiesAsynchronously(
-      tile.device,
-      schedule.vectorWidth(layout.elementBytes) * layout.elementBytes,
-      lhsCopy.isConverted() || rhsCopy.isConverted());
+  isAsynchronous =
+      copiesAsynchronously(tile.device, *tile.described, schedule.accessBytes);
   prepareCopies(tile, lhsCopy, rhsCopy, isAsynchronous);
 
   Value rowsShared = matrixPointer(layout.lhs(), lhsShared, 0),

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../SimtAddresses.h"
+#include "FTuner/Codegen/IR/FactorCopies.h"
 #include "FTuner/Codegen/IR/Prologue.h"
 #include "SimtEmitter.h"
 
@@ -57,18 +58,22 @@ Values SimtTileEmitter::emitMainLoop() {
           viewMatrix(b, tile.sharedMemory, shared, layout.stages, elementType,
                      firstByte, matrixOf(math, layout.batch, factor, element)));
   }
-  TileCopy lhsCopy(b, layout.lhs, tile.lhs,
-                   sharedPointer(b, tile.sharedMemory, 0), layout.threads(),
-                   vectorWidth);
-  TileCopy rhsCopy(b, layout.rhs, tile.rhs,
-                   sharedPointer(b, tile.sharedMemory, lhsBytes),
-                   layout.threads(), vectorWidth);
-  // What is not of the accumulator's type is cast on the way.
-  for (TileCopy *copy : {&lhsCopy, &rhsCopy})
-    if (std::optional<CopyConversion> conversion =
-            prologueOf(b, tile, /*factor=*/copy == &rhsCopy, elementType,
-                       vectorWidth, kSharedElementBytes * vectorWidth))
-      copy->convertBy(std::move(*conversion));
+  auto copyOf = [&](unsigned factor, int64_t firstByte) {
+    int64_t width = layout.copyWidths[factor];
+    TileCopy copy(
+        b, layout.factor(factor),
+        factorSource(b, tile, factor, layout.factor(factor), layout.threads(),
+                     width),
+        cast<MemRefType>(tile.factor(factor).getType()).getElementType(),
+        sharedPointer(b, tile.sharedMemory, firstByte), layout.threads(),
+        width);
+    // What is not of the accumulator's type is cast on the way.
+    if (std::optional<CopyConversion> conversion = prologueOf(
+            b, tile, factor, elementType, width, kSharedElementBytes * width))
+      copy.convertBy(std::move(*conversion));
+    return copy;
+  };
+  TileCopy lhsCopy = copyOf(0, 0), rhsCopy = copyOf(1, lhsBytes);
   isAsynchronous = tile.device.hasAsyncCopy() && !lhsCopy.isConverted() &&
                    !rhsCopy.isConverted();
   prepareCopies(tile, lhsCopy, rhsCopy, isAsynchronous);

@@ -75,7 +75,7 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
         makeAxis(axisNameOf(op, axis), extent,
                  ranges ? cast<ukernel::RangeAttr>(ranges[axis])
                         : ukernel::RangeAttr()));
-  addLoops(op, workload);
+  addLoops(op.getFusedLoops(), ukernel::staticSizesOfDims(op), workload);
   addOperands(op, workload);
   readExtents(op, workload);
   op.describe(workload);

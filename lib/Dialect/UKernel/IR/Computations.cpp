@@ -70,9 +70,9 @@ Operand ftuner::toOperand(OperandRole role, Type type, AffineMap map) {
   return operand;
 }
 
-void ftuner::addLoops(ukernel::OperatorOpInterface op, Workload &workload) {
-  SmallVector<int64_t> sizes = ukernel::staticSizesOfDims(op);
-  for (auto [number, loop] : llvm::enumerate(op.getFusedLoops())) {
+void ftuner::addLoops(ArrayRef<ukernel::FusedLoop> loops,
+                      ArrayRef<int64_t> sizes, Workload &workload) {
+  for (auto [number, loop] : llvm::enumerate(loops)) {
     int64_t extent = sizes[workload.axes.size() + number];
     SizeRange range;
     if (ShapedType::isStatic(extent))
@@ -110,38 +110,38 @@ static void nameLoops(AffineForm &form, unsigned numAxes,
   }
 }
 
-/// An operand of an operator with fused axes.
-static Operand toFusedOperand(ukernel::OperatorOpInterface op,
-                              unsigned number) {
-  OperandRole role = op.getOperandRole(number);
-  Type type = op->getOperand(number).getType();
-  if (AffineMap plain = ukernel::axisMapOf(op, number))
-    return toOperand(role, type, plain);
-  AffineMap map = op.getMapOfOperand(number);
-  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+Operand ftuner::toOperand(OperandRole role, Type type, AffineMap map,
+                          unsigned numAxes, ArrayRef<ukernel::FusedLoop> loops,
+                          ArrayRef<ReassociationIndices> groups) {
   Operand operand(role, {}, toElementType(type));
-  for (const ReassociationIndices &group :
-       ukernel::groupDimensions(op, number)) {
+  for (const ReassociationIndices &group : groups) {
     AffineForm form =
         toAffineForm(map.getResult(group.front()), map.getNumDims());
-    nameLoops(form, op.getNumAxes(), loops);
+    nameLoops(form, numAxes, loops);
     if (group.size() > 1)
       form = AffineForm::ofAxis(form.terms.front().axis);
     operand.axes.push_back(form.terms.front().axis);
     operand.windows.push_back(std::move(form));
   }
+  if (llvm::all_of(operand.windows, [](const AffineForm &form) {
+        return form.asAxis().has_value();
+      }))
+    operand.windows.clear();
   return operand;
 }
 
 void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
-  bool isFused = !op.getFusedLoops().empty();
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
   ArrayRef<int64_t> padded = ukernel::paddedRowsOf(op);
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
+    OperandRole role = op.getOperandRole(number);
+    Type type = operand.get().getType();
+    AffineMap map = op.getMatchingIndexingMap(&operand);
     workload.operands.push_back(
-        isFused ? toFusedOperand(op, number)
-                : toOperand(op.getOperandRole(number), operand.get().getType(),
-                            op.getMatchingIndexingMap(&operand)));
+        loops.empty() ? toOperand(role, type, map)
+                      : toOperand(role, type, map, op.getNumAxes(), loops,
+                                  ukernel::groupDimensions(op, number)));
     workload.operands.back().outside = op.getOutside(number);
     workload.operands.back().isPitched = llvm::is_contained(padded, number);
   }
@@ -347,7 +347,7 @@ LogicalResult ftuner::verifyComputations(ukernel::OperatorOpInterface op) {
          ShapedType::isDynamic(extent)
              ? SizeRange()
              : SizeRange::fixed(std::max<int64_t>(extent, 1))});
-  addLoops(op, workload);
+  addLoops(op.getFusedLoops(), ukernel::staticSizesOfDims(op), workload);
   addOperands(op, workload);
   op.describe(workload);
   if (llvm::Error error = workload.check())

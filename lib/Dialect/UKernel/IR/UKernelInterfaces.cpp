@@ -63,18 +63,20 @@ ftuner::ukernel::detail::getStaticExtents(OperatorOpInterface op) {
   return SmallVector<int64_t, 4>(ArrayRef(sizes).take_front(op.getNumAxes()));
 }
 
-SmallVector<unsigned, 3>
-ftuner::ukernel::detail::getDimsOfAxis(OperatorOpInterface op, unsigned axis) {
+static SmallVector<unsigned, 3> dimsOfAxis(unsigned axis, unsigned numAxes,
+                                           ArrayRef<FusedLoop> loops) {
   SmallVector<unsigned, 3> dims;
-  unsigned dim = op.getNumAxes();
-  for (const FusedLoop &loop : op.getFusedLoops()) {
+  for (auto [number, loop] : llvm::enumerate(loops))
     if (loop.axis == axis)
-      dims.push_back(dim);
-    ++dim;
-  }
+      dims.push_back(numAxes + number);
   if (dims.empty())
     dims.push_back(axis);
   return dims;
+}
+
+SmallVector<unsigned, 3>
+ftuner::ukernel::detail::getDimsOfAxis(OperatorOpInterface op, unsigned axis) {
+  return dimsOfAxis(axis, op.getNumAxes(), op.getFusedLoops());
 }
 
 std::pair<Value, int64_t>
@@ -115,27 +117,31 @@ void ftuner::ukernel::setPaddedRows(OperatorOpInterface op,
 
 SmallVector<ReassociationIndices>
 ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
-  AffineMap map = op.getMapOfOperand(number);
-  unsigned numAxes = op.getNumAxes();
-  SmallVector<FusedLoop> loops = op.getFusedLoops();
-  ArrayRef<AffineExpr> positions = map.getResults();
-  SmallVector<ReassociationIndices> groups;
   // Loops whose elements do not lie in one piece stay apart.
   auto buffer = dyn_cast<MemRefType>(op->getOperand(number).getType());
-  auto isInOnePiece = [&](size_t first, size_t count) {
-    return !buffer || !op.takesAnyStrides() ||
-           haveOneStride(buffer, first, count);
-  };
+  return groupDimensions(op.getMapOfOperand(number), op.getNumAxes(),
+                         op.getFusedLoops(), [&](size_t first, size_t count) {
+                           return !buffer || !op.takesAnyStrides() ||
+                                  haveOneStride(buffer, first, count);
+                         });
+}
+
+SmallVector<ReassociationIndices> ftuner::ukernel::groupDimensions(
+    AffineMap map, unsigned numAxes, ArrayRef<FusedLoop> loops,
+    llvm::function_ref<bool(size_t, size_t)> isInOnePiece) {
+  ArrayRef<AffineExpr> positions = map.getResults();
+  SmallVector<ReassociationIndices> groups;
   for (size_t dim = 0; dim < positions.size();) {
     ReassociationIndices &group = groups.emplace_back(1, dim);
     auto first = dyn_cast<AffineDimExpr>(positions[dim++]);
     if (!first || first.getPosition() < numAxes)
       continue;
-    auto all = op.getDimsOfAxis(loops[first.getPosition() - numAxes].axis);
+    auto all =
+        dimsOfAxis(loops[first.getPosition() - numAxes].axis, numAxes, loops);
     ArrayRef<AffineExpr> run = positions.slice(dim - 1).take_front(all.size());
     auto isLoop = [&](auto pair) {
       auto [position, loop] = pair;
-      return position == getAffineDimExpr(loop, op->getContext());
+      return position == getAffineDimExpr(loop, map.getContext());
     };
     if (run.size() == all.size() && llvm::all_of(llvm::zip(run, all), isLoop) &&
         isInOnePiece(dim - 1, all.size()))

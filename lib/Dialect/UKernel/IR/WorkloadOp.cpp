@@ -57,9 +57,30 @@ SmallVector<utils::IteratorType> WorkloadOp::getLoopIteratorTypes() {
   return kinds;
 }
 
+SmallVector<FusedLoop> WorkloadOp::getFusedLoops() {
+  SmallVector<FusedLoop> loops;
+  unsigned number = 0;
+  for (int64_t axis : getFused().value_or(ArrayRef<int64_t>())) {
+    number = !loops.empty() && loops.back().axis == axis ? number + 1 : 0;
+    bool isKnown = axis >= 0 && axis < kNumProductAxes + kMaxBatchAxes;
+    loops.push_back(
+        {static_cast<unsigned>(axis),
+         ((isKnown ? getAxisName(axis) : "?") + Twine(number)).str()});
+  }
+  return loops;
+}
+
+std::optional<ftuner::Identity> WorkloadOp::getOutside(unsigned number) {
+  bool mayBeOutside = getPadded() && number < 2 &&
+                      !llvm::all_of(getMapOf(number).getResults(),
+                                    llvm::IsaPred<AffineDimExpr>);
+  return mayBeOutside ? std::optional(Identity::Zero) : std::nullopt;
+}
+
 AffineMap WorkloadOp::getMatchingIndexingMap(OpOperand *operand) {
   AffineMap map = getMapOf(operand->getOperandNumber());
-  return map ? map : AffineMap::get(getNumAxes(), 0, getContext());
+  return map ? map
+             : AffineMap::get(getOutputMap().getNumDims(), 0, getContext());
 }
 
 SmallVector<AffineMap> WorkloadOp::getIndexingMapsArray() {
@@ -129,12 +150,18 @@ bool WorkloadOp::isOperandType(Type type) {
   return type.isInteger(1) || fillsBytes(type);
 }
 
+/// Returns whether a map has an axis, or some loop of it.
+static bool hasAxis(WorkloadOp op, AffineMap map, unsigned axis) {
+  return llvm::any_of(OperatorOpInterface(op).getDimsOfAxis(axis),
+                      [&](unsigned dim) { return map.isFunctionOfDim(dim); });
+}
+
 /// Verifies workload_c5 for m, n and k: an operand has the axes that it must
 /// have, and only axes that it may have.
 static LogicalResult verifyProductAxes(WorkloadOp op, unsigned number,
                                        AffineMap map) {
   using W = WorkloadOp;
-  auto has = [&](unsigned axis) { return map.isFunctionOfDim(axis); };
+  auto has = [&](unsigned axis) { return hasAxis(op, map, axis); };
   auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
     if (holds)
       return success();
@@ -160,12 +187,12 @@ static LogicalResult verifyProductAxes(WorkloadOp op, unsigned number,
 static LogicalResult verifyBatchAxes(WorkloadOp op) {
   for (unsigned axis = WorkloadOp::kNumProductAxes; axis < op.getNumAxes();
        ++axis) {
-    if (!op.getOutputMap().isFunctionOfDim(axis))
+    if (!hasAxis(op, op.getOutputMap(), axis))
       return op.emitOpError("expected out indexed by ")
              << WorkloadOp::getAxisName(axis) << ", but got "
              << AffineMapAttr::get(op.getOutputMap());
-    if (!op.getLhsMap().isFunctionOfDim(axis) &&
-        !op.getRhsMap().isFunctionOfDim(axis))
+    if (!hasAxis(op, op.getLhsMap(), axis) &&
+        !hasAxis(op, op.getRhsMap(), axis))
       return op.emitOpError("expected lhs or rhs indexed by ")
              << WorkloadOp::getAxisName(axis) << ", but got "
              << AffineMapAttr::get(op.getLhsMap()) << " and "
@@ -174,7 +201,41 @@ static LogicalResult verifyBatchAxes(WorkloadOp op) {
   return success();
 }
 
-/// workload_c3 to workload_c6.
+/// Returns whether a map reads dimensions of `op` as workload_c4 asks: every
+/// result is one dimension alone, each at most once, or, where windows are
+/// allowed, a sum of multiples.
+static bool isAccess(AffineMap map, bool hasWindows) {
+  if (!hasWindows)
+    return map.isProjectedPermutation();
+  SmallVector<AffineExpr> alone;
+  for (AffineExpr position : map.getResults())
+    if (isa<AffineDimExpr>(position))
+      alone.push_back(position);
+  return AffineMap::get(map.getNumDims(), 0, alone, map.getContext())
+      .isProjectedPermutation();
+}
+
+/// Returns the name of a dimension of the maps, an axis or a loop.
+static std::string nameOfDim(WorkloadOp op, unsigned dim) {
+  unsigned numAxes = op.getNumAxes();
+  return dim < numAxes ? WorkloadOp::getAxisName(dim).str()
+                       : op.getFusedLoops()[dim - numAxes].name;
+}
+
+/// The loops of fused axes stand in the order of the axes.
+static LogicalResult verifyFused(WorkloadOp op) {
+  int64_t numAxes = op.getOutputMap().getNumDims();
+  ArrayRef<int64_t> fused = op.getFused().value_or(ArrayRef<int64_t>());
+  numAxes -= fused.size();
+  if (llvm::all_of(fused,
+                   [&](int64_t axis) { return axis >= 0 && axis < numAxes; }) &&
+      llvm::is_sorted(fused))
+    return success();
+  return op.emitOpError("expected the axes of loops in their order, of ")
+         << std::max<int64_t>(numAxes, 0) << " axes, but got [" << fused << "]";
+}
+
+/// workload_c3 to workload_c6, and workload_c14.
 static LogicalResult verifyMaps(WorkloadOp op) {
   Value init = op.getInit();
   bool hasScalarInit = init && !WorkloadOp::isShaped(init.getType());
@@ -182,13 +243,16 @@ static LogicalResult verifyMaps(WorkloadOp op) {
   if (op.getIndexingMaps().size() != numMaps)
     return op.emitOpError("expected ")
            << numMaps << " maps, but got " << op.getIndexingMaps().size();
+  if (failed(verifyFused(op)))
+    return failure();
   unsigned numAxes = op.getNumAxes();
+  unsigned numDims = op.getOutputMap().getNumDims();
   if (numAxes < WorkloadOp::kNumProductAxes ||
       numAxes > WorkloadOp::kNumProductAxes + WorkloadOp::kMaxBatchAxes)
     return op.emitOpError("expected maps of m, n, k and up to ")
            << WorkloadOp::kMaxBatchAxes << " batch axes, but got "
            << AffineMapAttr::get(op.getOutputMap());
-  SmallVector<int64_t, 4> extents(numAxes, ShapedType::kDynamic);
+  SmallVector<int64_t, 4> extents(numDims, ShapedType::kDynamic);
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     AffineMap map = op.getMapOf(number);
@@ -196,25 +260,30 @@ static LogicalResult verifyMaps(WorkloadOp op) {
       continue;
     auto type = dyn_cast<ShapedType>(operand.get().getType());
     int64_t rank = type ? type.getRank() : 0;
-    if (map.getNumDims() != numAxes || map.getNumSymbols() != 0 ||
-        !map.isProjectedPermutation() || map.getNumResults() != rank)
+    if (map.getNumDims() != numDims || map.getNumSymbols() != 0 ||
+        !isAccess(map, /*hasWindows=*/number < 2) ||
+        map.getNumResults() != rank)
       return op.emitOpError("expected a projected permutation of ")
-             << axisList(op) << " with " << rank << " results for operand "
-             << number << ", but got " << AffineMapAttr::get(map);
+             << axisList(op) << (numDims > numAxes ? " and their loops" : "")
+             << " with " << rank << " results for operand " << number
+             << ", but got " << AffineMapAttr::get(map);
     if (failed(verifyProductAxes(op, number, map)))
       return failure();
     for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      unsigned axis = cast<AffineDimExpr>(result).getPosition();
-      if (type.isDynamicDim(dim))
+      auto alone = dyn_cast<AffineDimExpr>(result);
+      if (!alone || type.isDynamicDim(dim))
         continue;
+      unsigned axis = alone.getPosition();
       int64_t size = type.getDimSize(dim);
       if (ShapedType::isStatic(extents[axis]) && extents[axis] != size)
         return op.emitOpError("expected ")
-               << WorkloadOp::getAxisName(axis) << " to be " << extents[axis]
+               << nameOfDim(op, axis) << " to be " << extents[axis]
                << " in operand " << number << ", but got " << size;
       extents[axis] = size;
     }
   }
+  if (op.getPadded() && !op.getOutside(0) && !op.getOutside(1))
+    return op.emitOpError("expected a factor with windows that is padded");
   return verifyBatchAxes(op);
 }
 
@@ -223,7 +292,7 @@ static LogicalResult verifyPacked(WorkloadOp op) {
   if (!op.getPacked())
     return success();
   auto type = cast<ShapedType>(op.getRhs().getType());
-  if (type.getRank() != 2 || !type.hasStaticShape())
+  if (type.getRank() != 2 || !type.hasStaticShape() || op.getFused())
     return op.emitOpError("expected a packed rhs of static k and n alone, but "
                           "got ")
            << type;
@@ -336,8 +405,9 @@ Operation *WorkloadOp::buildSlice(OpBuilder &builder, ValueRange states) {
   auto slice = WorkloadOp::create(
       b, TypeRange(), op.getLhs(), op.getRhs(), op.getInputs(), zero,
       /*extras=*/ValueRange(), states.front(), b.getAffineMapArrayAttr(maps),
-      /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
-      op.getPrecisionAttr(), op.getTruncatedAttr(), op.getPackedAttr(),
+      op.getFusedAttr(), op.getPaddedAttr(), /*ranges=*/ArrayAttr(),
+      /*plan=*/FlatSymbolRefAttr(), op.getPrecisionAttr(),
+      op.getTruncatedAttr(), op.getPackedAttr(),
       /*epiloguesCount=*/0);
   IRMapping mapping;
   op.getContract().cloneInto(&slice.getContract(), mapping);

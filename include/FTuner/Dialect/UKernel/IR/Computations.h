@@ -24,6 +24,11 @@ ElementType toElementType(mlir::Type type);
 /// Returns an operand of that type, or a scalar, that the map accesses. The
 /// results of the map are sums of multiples of axes.
 Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
+/// The same of a map that has the loops of fused axes as dimensions behind
+/// `numAxes` axes, and of dimensions in groups (`ukernel::groupDimensions`).
+Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map,
+                  unsigned numAxes, llvm::ArrayRef<ukernel::FusedLoop> loops,
+                  llvm::ArrayRef<mlir::ReassociationIndices> groups);
 
 /// Returns the operations on elements that an operation stands for; no value
 /// for constants, indices and terminators, which do not count.
@@ -90,7 +95,9 @@ void setRowComputations(Workload &workload, const RowBodies &bodies);
 
 /// Adds the loops of fused axes to a workload that has the axes, and fits the
 /// ranges of these to loops of known extents.
-void addLoops(ukernel::OperatorOpInterface op, Workload &workload);
+/// `sizes`: static extents of the axes, and then of the loops.
+void addLoops(llvm::ArrayRef<ukernel::FusedLoop> loops,
+              llvm::ArrayRef<int64_t> sizes, Workload &workload);
 /// Adds the operator's operands, in its order.
 void addOperands(ukernel::OperatorOpInterface op, Workload &workload);
 

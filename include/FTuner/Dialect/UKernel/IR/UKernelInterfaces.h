@@ -119,6 +119,13 @@ void setPaddedRows(OperatorOpInterface op, llvm::ArrayRef<int64_t> numbers);
 /// with one dimension for each group.
 llvm::SmallVector<mlir::ReassociationIndices>
 groupDimensions(OperatorOpInterface op, unsigned number);
+/// The same of a map over `numAxes` axes and the loops of fused ones.
+/// `isInOnePiece` says of dimensions, by the first one and their number,
+/// whether their elements lie so.
+llvm::SmallVector<mlir::ReassociationIndices>
+groupDimensions(mlir::AffineMap map, unsigned numAxes,
+                llvm::ArrayRef<FusedLoop> loops,
+                llvm::function_ref<bool(size_t, size_t)> isInOnePiece);
 /// Returns the map from the axes to the groups of `groupDimensions`; null if
 /// some position is not a plain axis but a window or a loop.
 mlir::AffineMap axisMapOf(OperatorOpInterface op, unsigned number);

@@ -70,6 +70,16 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     starts from the value of the output operand. What it starts from may be of a
     narrower float type, and is extended.
 
+    An axis may be fused of several loops, and factors may be read by windows
+    over loops: a convolution is a product whose lhs or rhs is never written out
+    as a matrix (an implicit GEMM). `fused` lists the axis of each loop, in the
+    order of axes, of one axis the fastest loop last; the maps then have these
+    loops as dimensions behind the axes, and name them in place of the fused
+    axes. The loops of m are called m0, m1 and so on. A position along a
+    dimension of a factor may be a sum of multiples of loops and a constant.
+    `padded` says that such a position may lie outside of the factor, where the
+    factor counts as zero; without it, all positions lie inside.
+
     The first region holds the scalar contraction (lhs, rhs, inputs…,
     accumulator); the second, if present, the scalar epilogue (accumulator, extras…). On tensors
     the op returns the output; on memrefs it returns nothing. Where several
@@ -80,9 +90,10 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       tensors, or all are memrefs.
     * `workload_c2`: there is one result on tensors, none on memrefs.
     * `workload_c3`: there is one map for each operand but a scalar init.
-    * `workload_c4`: maps are projected permutations of the same axes, m, n, k
-      and up to three batch axes, with one result for each dimension of their
-      operand.
+    * `workload_c4`: maps are of the same dimensions: the axes m, n, k and up to
+      three batch axes, then the loops of fused ones. They have one result for
+      each dimension of their operand, which is one dimension alone, each at
+      most once, or, in lhs and rhs, a sum of multiples of them.
     * `workload_c5`: of m, n and k, lhs has m and k, rhs has k and n, out has m
       and n; inputs do not have both m and n, init and extras have no k. Out has every batch axis, and so has lhs
       or rhs.
@@ -105,6 +116,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       1, 2 or 4 bytes.
     * `workload_c13`: integers of tensors fill their bytes in memory: they have
       8, 16, 32 or 64 bits, or are booleans, a byte each.
+    * `workload_c14`: `padded` stands where a position along lhs or rhs is a sum.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -170,6 +182,18 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
               affine_map<(m, n, k, b0, b1) -> (b0, n, b1, k)>,
               affine_map<(m, n, k, b0, b1) -> (b0, b1, m, n)>]
       contract { … } -> tensor<?x12x?x?xf32>
+
+    // A convolution of 3 x 3 taps with a padding of 1 on every side: m is fused
+    // of images, rows and columns, k of the taps and the channels.
+    #x = affine_map<(m, n, k, m0, m1, m2, k0, k1, k2)
+                    -> (m0, m1 + k0 - 1, m2 + k1 - 1, k2)>
+    %r = ukernel.workload
+      ins(%x, %w : tensor<?x?x?x64xf16>, tensor<3x3x64x128xf16>) init(%zero : f32)
+      outs(%y : tensor<?x?x?x128xf32>)
+      maps = [#x, affine_map<(m, n, k, m0, m1, m2, k0, k1, k2) -> (k0, k1, k2, n)>,
+              affine_map<(m, n, k, m0, m1, m2, k0, k1, k2) -> (m0, m1, m2, n)>]
+      fused = [0, 0, 0, 2, 2, 2] padded
+      contract { … } -> tensor<?x?x?x128xf32>
     ```
   }];
   let arguments = (ins
@@ -180,6 +204,10 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     Variadic<AnyType>:$extras,
     AnyShaped:$output,
     AffineMapArrayAttr:$indexing_maps,
+    /// The axis of each loop of fused axes.
+    OptionalAttr<DenseI64ArrayAttr>:$fused,
+    /// Factors are zero outside of their ends.
+    UnitAttr:$padded,
     /// One range for each axis.
     OptionalAttr<ArrayAttr>:$ranges,
     OptionalAttr<FlatSymbolRefAttr>:$plan,
@@ -199,6 +227,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     (`extras` `(` $extras^ `:` type($extras) `)`)?
     `outs` `(` $output `:` type($output) `)`
     `maps` `=` $indexing_maps
+    (`fused` `=` $fused^)?
+    (`padded` $padded^)?
     (`ranges` `=` $ranges^)?
     (`precision` `=` $precision^)?
     (`truncated` $truncated^)?
@@ -213,7 +243,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     static constexpr unsigned kM = 0, kN = 1, kK = 2, kNumProductAxes = 3,
                               kMaxBatchAxes = 3;
     /// Number of axes, kNumProductAxes to kNumProductAxes + kMaxBatchAxes.
-    unsigned getNumAxes() { return getOutputMap().getNumDims(); }
+    unsigned getNumAxes() {
+      return getOutputMap().getNumDims() - getFused().value_or(::llvm::ArrayRef<int64_t>()).size();
+    }
     static bool isBatchAxis(unsigned axis) { return axis >= kNumProductAxes; }
     /// Whether tensors of the type, or of such elements, may be operands
     /// (workload_c13).
@@ -223,7 +255,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
 
     // OperatorOpInterface
     ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::llvm::SmallVector<::ftuner::ukernel::FusedLoop> getFusedLoops();
     ::ftuner::OperandRole getOperandRole(unsigned number);
+    std::optional<::ftuner::Identity> getOutside(unsigned number);
     ::mlir::Region &getCombiner() { return getContract(); }
     void describe(::ftuner::Workload &workload);
     bool supportsSlices() { return true; }

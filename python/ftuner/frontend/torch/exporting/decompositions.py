@@ -41,11 +41,8 @@ _KEPT = (
 )
 
 
-def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
-    """The decompositions for `ExportedProgram.run_decompositions`.
-
-    `convolutions` is "products" or "direct", as in `export`.
-    """
+def table() -> dict[Any, Callable[..., Any]]:
+    """The decompositions for `ExportedProgram.run_decompositions`."""
     kept = {
         getattr(packet, overload)
         for packet in _KEPT
@@ -72,9 +69,6 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.scaled_dot_product_attention.default] = attention
     for module in (contractions, extremes, indexing, moves, others, pointwise, scans, special):
         result |= module.RULES
-    if convolutions == "products":
-        result[aten.conv1d.default] = _convolution_1d
-        result[aten.conv2d.default] = _convolution
     return result
 
 
@@ -84,7 +78,7 @@ _OF_IREE = (aten.scaled_dot_product_attention.default, aten.cumsum.default)
 
 def table_for_iree(attention_as_products: bool) -> dict[Any, Callable[..., Any]]:
     """The decompositions of a program that IREE compiles, which keeps what IREE has itself."""
-    result = table("direct")
+    result = table()
     for operator in _OF_IREE:
         del result[operator]
     if attention_as_products:
@@ -349,68 +343,3 @@ def _attention_for_iree(*args: Any, **kwargs: Any) -> Tensor:
     IREE does not compile for CUDA a softmax that ends in a select.
     """
     return attention(*args, selects_result=True, **kwargs)
-
-
-def _convolution(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sequence[int] = (1, 1),
-    padding: Sequence[int] = (0, 0),
-    dilation: Sequence[int] = (1, 1),
-    groups: int = 1,
-) -> Any:
-    """A product of the weights with the windows of x, which are copied unless they are points.
-
-    Returns NotImplemented for convolutions that stay. Grouped ones do: many groups are hardly products.
-    """
-    if groups != 1 or x.dim() not in (3, 4):
-        return NotImplemented
-    if x.dim() == 3:
-        y = _convolution(x.unsqueeze(0), weight, bias, stride, padding, dilation)
-        return y.squeeze(0)
-    stride, padding, dilation = (
-        [*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation)
-    )
-    if any(padding):
-        x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
-    # Places where the windows of the results begin, and places of a window's elements from there.
-    starts, offsets = [], []
-    for size, k, s, d in zip(x.shape[2:], weight.shape[2:], stride, dilation):
-        starts.append(torch.arange((size - d * (k - 1) - 1) // s + 1, device=x.device) * s)
-        offsets.append(torch.arange(k, device=x.device) * d)
-    if list(weight.shape[2:]) != [1, 1]:
-        rows = offsets[0][:, None, None, None] + starts[0][None, None, :, None]
-        columns = offsets[1][None, :, None, None] + starts[1][None, None, None, :]
-        x = x[:, :, rows, columns].flatten(1, 3)
-    elif list(stride) != [1, 1]:
-        x = x[:, :, starts[0][:, None], starts[1][None, :]]
-    y = torch.matmul(weight.flatten(1), x.flatten(2))
-    if bias is not None:
-        y = y + bias.unsqueeze(-1)
-    return y.unflatten(  # type: ignore[no-untyped-call]
-        2, (starts[0].shape[0], starts[1].shape[0])
-    )
-
-
-def _convolution_1d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sequence[int] = (1,),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    groups: int = 1,
-) -> Any:
-    """As one in two dimensions with a height of 1."""
-    if groups != 1 or x.dim() not in (2, 3):
-        return NotImplemented
-    y = _convolution(
-        x.unsqueeze(-2),
-        weight.unsqueeze(2),
-        bias,
-        (1, *stride),
-        (0, *padding),
-        (1, *dilation),
-    )
-    return y.squeeze(-2)

@@ -89,7 +89,6 @@ def export(
     *,
     dynamic_shapes: tuple[Any, ...] | list[Any] | dict[str, Any] | None = None,
     name: str = "main",
-    convolutions: str = "products",
     mutations: str = "refused",
     projections: str = "joined",
 ) -> ExportedModel:
@@ -106,9 +105,6 @@ def export(
             symbol T, with `_` for characters that a symbol cannot have. Beside a program they only
             give its sizes names.
         name: of the function.
-        convolutions: "products" makes products of convolutions in one and two dimensions that have
-            no groups, with a copy of their windows unless these are points; "direct" makes
-            fallback kernels.
         mutations: "refused", or "results": the new values of buffers and arguments that the model
             writes are the function's last results, and nothing is written. `ExportedModel.written`
             names them.
@@ -124,7 +120,6 @@ def export(
             returns a value that is not a tensor.
     """
     for option, value, known in (
-        ("convolutions", convolutions, ("products", "direct")),
         ("mutations", mutations, ("refused", "results")),
         ("projections", projections, ("joined", "separate")),
     ):
@@ -135,7 +130,7 @@ def export(
     source = program_of(model, args, kwargs, dynamic_shapes)
     refusals.check_operators(source.program)
     with torch.no_grad(), all_sizes():
-        program = source.program.run_decompositions(decompositions.table(convolutions))
+        program = source.program.run_decompositions(decompositions.table())
     effects.check_effects(source, program, mutations)
     written = effects.results_of_writes(source, program)
     views.rewrite_views(program)
