@@ -65,7 +65,7 @@ static bool isLeftBefore(Stage stage, Operation *op,
   case Stage::Formed: {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     return linalgOp && !op->hasAttr(kConstantAttrName) &&
-           !op->hasAttr(kPackedAttrName) &&
+           !op->hasAttr(kLeftAttrName) &&
            matchWorkload(linalgOp, support, /*extents=*/nullptr);
   }
   case Stage::Planned:

@@ -67,6 +67,13 @@ llvm::Error ftuner::checkWindows(const CodegenModel &path,
     if (std::optional<Identity> outside = view.factor(factor).outside;
         outside && *outside != Identity::Zero)
       return fail("zeros outside");
+    // Positions are held against sizes without those along batch axes.
+    for (const AffineForm &form : view.factor(factor).windows)
+      if (view.factor(factor).outside && !form.asTerm() &&
+          llvm::any_of(form.terms, [&](const AffineForm::Term &term) {
+            return view.isBatch(term.axis);
+          }))
+        return fail("no batch axis in a position that may lie outside");
   }
   return llvm::Error::success();
 }

@@ -35,9 +35,9 @@ enum class Stage {
   Emitted,
 };
 
-/// Unit attribute of contractions that are left because other compilers pack
-/// several of their numbers in a byte.
-inline constexpr llvm::StringLiteral kPackedAttrName = "ukernel.packed";
+/// Unit attribute of contractions and convolutions that are left to another
+/// compiler.
+inline constexpr llvm::StringLiteral kLeftAttrName = "ukernel.left";
 
 /// Checks that the stages hold, in the given order. Emits an error at the first
 /// operator that violates one; it says what `pass` expects and which pass to

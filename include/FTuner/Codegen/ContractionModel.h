@@ -35,8 +35,8 @@ llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
 /// That factors have dimensions of one axis each, fused or not.
 llvm::Error checkNoWindows(const CodegenModel &path, const Workload &workload);
-/// Returns an error for a factor with windows that a prologue changes, or that
-/// is not zero outside.
+/// Returns an error for a factor with windows that a prologue changes, that is
+/// not zero outside, or whose positions may lie outside by batch axes.
 llvm::Error checkWindows(const CodegenModel &path, const Workload &workload);
 /// Returns the elements of the widest vectors, of up to `width` elements, that
 /// do not reach from one run of neighbours in memory into the next.

@@ -157,7 +157,7 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     operations with the attribute `ukernel.constant`, and what is computed from
     such values stay, with that attribute. With `leave-packed-products` those
     on integers of 2 to 7 bits, of which kernels keep one in a byte, stay with
-    the attribute `ukernel.packed`. With `leave-windows` convolutions stay.
+    the attribute `ukernel.left`. With `leave-windows` convolutions stay so, too.
 
     A convolution, named or generic, with groups or without, becomes a product
     whose axes are fused of its loops: the last run of pixels and that of filters

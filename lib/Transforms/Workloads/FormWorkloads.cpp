@@ -187,7 +187,7 @@ private:
                                       ExtentAnalysis &extents) {
     std::optional<WorkloadSource> source = matchWorkload(op, support, &extents);
     if (!source && leavePackedProducts && hasPackedNumbers(op))
-      op->setAttr(kPackedAttrName, UnitAttr::get(&getContext()));
+      op->setAttr(kLeftAttrName, UnitAttr::get(&getContext()));
     return source;
   }
 
@@ -261,10 +261,11 @@ private:
       ++numFallbacks;
       InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");
       if (leaveWindows && matchConvolution(op)) {
+        op->setAttr(kLeftAttrName, UnitAttr::get(&getContext()));
         remark << "'" << op->getName() << "' is a convolution with windows";
         return;
       }
-      if (op->hasAttr(kPackedAttrName)) {
+      if (op->hasAttr(kLeftAttrName)) {
         remark << "'" << op->getName()
                << "' is a contraction on integers of less than a byte";
         return;

@@ -67,7 +67,7 @@ private:
   // Operands and loops.
   void addStride(Value &sum, OpFoldResult stride, int64_t coefficient);
   Source createSource(unsigned number);
-  bool isOneLoop(unsigned operand, unsigned loop);
+  bool areOneLoop(unsigned operand, unsigned first, unsigned last);
   void createLoops();
   Point pointAt(Value number);
   Value distanceOf(const Source &source, const Point &point);
@@ -180,29 +180,32 @@ Source ChainsEmitter::createSource(unsigned number) {
   return source;
 }
 
-/// Returns whether the elements of an operand follow each other from one trip
-/// of a loop to the next as they do within the next loop.
-bool ChainsEmitter::isOneLoop(unsigned operand, unsigned loop) {
+/// Returns whether the elements of an operand follow each other through loops
+/// `first` to `last` as they do within the last of them. Pairs of loops do not
+/// tell: a loop of one trip is one with either neighbor.
+bool ChainsEmitter::areOneLoop(unsigned operand, unsigned first,
+                               unsigned last) {
   const Source &source = sources[operand];
+  auto isNeeded = [&](unsigned loop) { return bool(source.strides[loop]); };
   if (!source.elements || !source.needsLoops() ||
-      (!source.strides[loop] && !source.strides[loop + 1]))
+      llvm::none_of(llvm::seq_inclusive(first, last), isNeeded))
     return true;
   const Operand &described = workload.operands[operand];
-  std::optional<unsigned> outer, inner;
+  SmallVector<std::optional<unsigned>> dims(last - first + 1);
   for (unsigned dim = 0; dim < described.rank(); ++dim)
     for (const AffineForm::Term &term : described.position(dim).terms) {
-      bool isAlone = described.position(dim).asTerm().has_value();
-      std::optional<unsigned> &found = term.loop == loop ? outer : inner;
-      if (term.loop != loop && term.loop != loop + 1)
+      if (term.loop < first || term.loop > last)
         continue;
-      if (!isAlone || found)
+      std::optional<unsigned> &found = dims[term.loop - first];
+      if (!described.position(dim).asTerm() || found)
         return false;
       found = dim;
     }
-  if (!outer || !inner || *inner != *outer + 1)
-    return false;
+  for (auto [number, dim] : llvm::enumerate(dims))
+    if (!dim || *dim != *dims.front() + number)
+      return false;
   auto type = cast<MemRefType>(op->getOperand(operand).getType());
-  return haveOneStride(type, *outer, 2);
+  return haveOneStride(type, *dims.front(), dims.size());
 }
 
 /// Finds the loops in which positions are needed, and joins those that are
@@ -218,13 +221,17 @@ void ChainsEmitter::createLoops() {
                   });
   if (numLoops == 1 || !isNeeded)
     return;
+  // The first loop of the joined one.
+  unsigned first = 0;
   for (unsigned loop = 0; loop < numLoops; ++loop) {
     Value extent = tile.loopExtents[loop];
     bool isJoined =
         loop > 0 && !isIndexed[loop - 1] && !isIndexed[loop] &&
         llvm::all_of(llvm::seq<unsigned>(sources.size()), [&](unsigned number) {
-          return isOneLoop(number, loop - 1);
+          return areOneLoop(number, first, loop);
         });
+    if (!isJoined)
+      first = loop;
     if (isJoined)
       extents.back() = math.mul(extents.back(), extent);
     else

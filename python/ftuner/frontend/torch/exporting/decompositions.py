@@ -15,7 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .decompose import contractions, extremes, indexing, moves, others, pointwise, scans, special
+from .decompose import (
+    contractions,
+    convolutions,
+    extremes,
+    indexing,
+    moves,
+    others,
+    pointwise,
+    scans,
+    special,
+)
 
 aten = torch.ops.aten
 
@@ -67,7 +77,17 @@ def table() -> dict[Any, Callable[..., Any]]:
     result[aten.squeeze.dim] = _squeeze_one
     result[aten.unbind.int] = _unbind
     result[aten.scaled_dot_product_attention.default] = attention
-    for module in (contractions, extremes, indexing, moves, others, pointwise, scans, special):
+    for module in (
+        contractions,
+        convolutions,
+        extremes,
+        indexing,
+        moves,
+        others,
+        pointwise,
+        scans,
+        special,
+    ):
         result |= module.RULES
     return result
 
