@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random chains of elementwise operators in the emulator, against the reference.
 
-One to eight loops; operands that have all of them, the last one, others, none or the loops in another order; dimensions
+Zero to eight loops; operands that have all of them, the last one, others, none or the loops in another order; dimensions
 of extent 1; slices of larger tensors, also with steps; f64 to i1, casts between them; several outputs, in several
 orders; positions of the loops; a bias that is read twice; static and dynamic sizes, 0, 1 and odd ones; bounds and race
 checks, threads in random order, addresses off their alignment. Each must be one kernel of the path of chains.
@@ -18,32 +18,35 @@ TYPES = ["f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "i1"]
 WIDTHS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}
 #: What an input is along the loops.
 KINDS = ["all", "all", "last", "scalar", "first", "unit", "permuted", "slice", "step", "number"]
+#: What an input of tensors without dimensions is.
+KINDS_WITHOUT_LOOPS = ["all", "all", "number"]
 SIZES = [1, 2, 3, 4, 5, 7, 8, 16, 17, 24, 64]
 
 
 class Chain:
     def __init__(self, rng):
         self.device = rng.choice(DEVICES)
-        self.rank = rng.choice([1, 1, 2, 2, 2, 3, 3, 4, 8])
+        self.rank = rng.choice([0, 1, 1, 2, 2, 2, 3, 3, 4, 8])
         self.is_static = rng.random() < 0.4
-        most = {1: 5000, 2: 200, 3: 40, 4: 16, 8: 3}[self.rank]
+        most = {0: 1, 1: 5000, 2: 200, 3: 40, 4: 16, 8: 3}[self.rank]
         self.sizes = [rng.choice([*SIZES, rng.randrange(most) + 1]) for _ in range(self.rank)]
         self.sizes = [min(size, most) for size in self.sizes]
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and self.rank > 0:
             self.sizes[-1] = -(-self.sizes[-1] // 8) * 8
-        self.is_empty = rng.random() < 0.05
+        self.is_empty = rng.random() < 0.05 and self.rank > 0
         if self.is_empty:
             self.sizes[rng.randrange(self.rank)] = 0
         types = rng.sample(TYPES, rng.choice([1, 2, 3]))
         self.inputs = [
-            (rng.choice(KINDS), rng.choice(types)) for _ in range(rng.choice([0, 1, 2, 2, 3]))
+            (rng.choice(KINDS if self.rank > 0 else KINDS_WITHOUT_LOOPS), rng.choice(types))
+            for _ in range(rng.choice([0, 1, 2, 2, 3] if self.rank > 0 else [1, 2, 3]))
         ]
         self.outputs = [
             (rng.random() < 0.25 and self.rank > 1, rng.choice(types))
             for _ in range(rng.choice([1, 1, 1, 2, 3]))
         ]
         self.compute = rng.choice(["f32", "f32", "i32"])
-        self.has_index = rng.random() < 0.25 or not self.inputs
+        self.has_index = (rng.random() < 0.25 or not self.inputs) and self.rank > 0
         if self.has_index and self.is_static and not self.is_empty:
             # The position in a loop of size 1 is a constant, which can make the results constant.
             self.sizes[0], self.sizes[-1] = max(self.sizes[0], 2), max(self.sizes[-1], 2)
@@ -77,7 +80,7 @@ class Chain:
             "has_index": self.has_index,
             "misalign": self.misalign,
             "is_empty": self.is_empty,
-            "whole": self.sizes[-1] % 8 == 0,
+            "whole": self.rank > 0 and self.sizes[-1] % 8 == 0,
         }
 
     # Operands.
@@ -127,8 +130,8 @@ class Chain:
             result.append(
                 (f"%a{number}", self.type_of(number), text if kind != "number" else value)
             )
-        shape = "x".join(map(str, self.sizes))
-        return [*result, ("%shape", self.tensor(self.sizes, "i8"), f"{shape}xi8")]
+        shape = "".join(f"{size}x" for size in self.sizes)
+        return [*result, ("%shape", self.tensor(self.sizes, "i8"), f"{shape}i8")]
 
     # Text.
 

@@ -276,9 +276,10 @@ def UKernelFuseWindowsPass : Pass<"ukernel-fuse-windows", "::mlir::func::FuncOp"
 def UKernelFormPointwisePass : Pass<"ukernel-form-pointwise", "::mlir::ModuleOp"> {
   let summary = "Turn each chain of elementwise operators into a ukernel.pointwise";
   let description = [{
-    Takes elementwise operators on tensors with one to eight loops, whose outputs
+    Takes elementwise operators on tensors with zero to eight loops, whose outputs
     have all loops and whose inputs have some of them, in any order, if a codegen
-    path computes them. It runs after the passes that give prologues, epilogues,
+    path computes them. Outputs without dimensions are viewed as tensors of one
+    element. It runs after the passes that give prologues, epilogues,
     rows and windows their operators, and takes what these leave. First it fuses
     operators that the normalization keeps apart for rows, and gives each part of
     a concatenation that no operator can write in place an operator that copies

@@ -22,7 +22,9 @@ namespace {
 /// An elementwise operator as the operator that it becomes.
 struct PointwiseDescription {
   linalg::LinalgOp op;
-  /// Numbers of the loops in the order of the first output's dimensions.
+  /// Numbers of the loops in the order of the first output's dimensions. There
+  /// are none if the tensors have no dimensions: then the axis has one point,
+  /// and each output is viewed as a tensor of one element.
   SmallVector<unsigned> loops;
   /// The operands that the body reads, with maps from the loops in the new
   /// order; positions along dimensions of extent 1 are constant.
@@ -36,7 +38,9 @@ struct PointwiseDescription {
   /// Scalars that the body takes from outside, without constants.
   SmallVector<Value> scalars;
 
-  unsigned numDims() const { return loops.size() == 1 ? 1 : loops.size() + 1; }
+  /// Returns true if maps have the loops as dimensions after the axis.
+  bool isFused() const { return loops.size() > 1; }
+  unsigned numDims() const { return isFused() ? loops.size() + 1 : 1; }
 };
 } // namespace
 
@@ -79,9 +83,8 @@ static bool hasFewEnoughPoints(linalg::LinalgOp op) {
 static AffineMap toPoints(const PointwiseDescription &points, AffineMap map) {
   MLIRContext *context = map.getContext();
   SmallVector<AffineExpr> dims(points.loops.size());
-  unsigned first = points.numDims() - points.loops.size();
   for (auto [number, loop] : llvm::enumerate(points.loops))
-    dims[loop] = getAffineDimExpr(first + number, context);
+    dims[loop] = getAffineDimExpr(points.isFused() + number, context);
   return map.replaceDimsAndSymbols(dims, {}, points.numDims(), 0);
 }
 
@@ -99,7 +102,10 @@ static bool describeOutputs(PointwiseDescription &points) {
     if (!map.isPermutation() || op.payloadUsesValueFromOperand(&output) ||
         !isElement(getElementTypeOrSelf(output.get().getType())))
       return false;
-    points.outputMaps.push_back(toPoints(points, map));
+    points.outputMaps.push_back(
+        points.loops.empty()
+            ? AffineMap::getMultiDimIdentityMap(1, map.getContext())
+            : toPoints(points, map));
   }
   return true;
 }
@@ -141,7 +147,7 @@ static bool describeInputs(PointwiseDescription &points) {
 static std::optional<PointwiseDescription> describePoints(linalg::LinalgOp op) {
   if (isa<linalg::FillOp, linalg::CopyOp>(*op) ||
       !op.hasPureTensorSemantics() || op->getNumRegions() != 1 ||
-      op.getNumParallelLoops() != op.getNumLoops() || op.getNumLoops() == 0 ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
       op.getNumLoops() > PointwiseOp::kMaxLoops || !hasScalarBody(op) ||
       !hasFewEnoughPoints(op))
     return std::nullopt;
@@ -176,6 +182,14 @@ static Value collapseUnitDims(OpBuilder &b, Value tensor, AffineMap map) {
   if (!groups.empty())
     groups.back().append(group);
   return tensor::CollapseShapeOp::create(b, tensor.getLoc(), tensor, groups);
+}
+
+/// Views a tensor without dimensions as one that has a dimension of extent 1.
+static Value viewAsOneElement(OpBuilder &b, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  return tensor::ExpandShapeOp::create(
+      b, tensor.getLoc(), RankedTensorType::get({1}, type.getElementType()),
+      tensor, ArrayRef<ReassociationIndices>());
 }
 
 //===----------------------------------------------------------------------===//
@@ -259,8 +273,12 @@ static PointwiseOp buildPoints(const PointwiseDescription &points,
     maps.push_back(scalarMap);
   }
   llvm::append_range(maps, points.outputMaps);
+  SmallVector<Value> outputs(op.getDpsInits());
+  if (points.loops.empty())
+    for (Value &output : outputs)
+      output = viewAsOneElement(rewriter, output);
   auto result = PointwiseOp::create(
-      rewriter, loc, op->getResultTypes(), inputs, op.getDpsInits(),
+      rewriter, loc, TypeRange(outputs), inputs, outputs,
       rewriter.getAffineMapArrayAttr(maps), /*ranges=*/ArrayAttr(),
       /*plan=*/FlatSymbolRefAttr());
   buildBody(points, result, argumentOfInput, rewriter);
@@ -284,7 +302,7 @@ static Workload toWorkload(const PointwiseDescription &points) {
     SizeRange range;
     if (ShapedType::isStatic(extents[loop]))
       range = SizeRange::fixed(std::max<int64_t>(extents[loop], 1));
-    if (points.loops.size() > 1)
+    if (points.isFused())
       axis.loops.push_back({"D" + std::to_string(axis.loops.size()), range});
     isDynamic |= !range.isFixed();
     all *= range.min;
@@ -293,13 +311,12 @@ static Workload toWorkload(const PointwiseDescription &points) {
     axis.range = SizeRange::fixed(all);
   auto add = [&](OperandRole role, Type type, AffineMap map) {
     Operand operand(role, {}, toElementType(type));
-    unsigned first = points.numDims() - points.loops.size();
     for (AffineExpr position : map.getResults()) {
       operand.axes.push_back(0);
       AffineForm form = AffineForm::ofAxis(0);
-      if (first > 0)
+      if (points.isFused())
         form.terms.front().loop =
-            cast<AffineDimExpr>(position).getPosition() - first;
+            cast<AffineDimExpr>(position).getPosition() - 1;
       operand.windows.push_back(std::move(form));
     }
     workload.operands.push_back(std::move(operand));
@@ -335,5 +352,12 @@ void ftuner::formPointwise(linalg::LinalgOp op, ExtentAnalysis &extents,
   extents.assumeAssertionsBefore(op);
   declareSizes(result, extents, rewriter);
   assertSizes(result, extents, rewriter, "an elementwise operator");
-  rewriter.replaceOp(op, result.getResults());
+  SmallVector<Value> results(result.getResults());
+  if (points->loops.empty()) {
+    rewriter.setInsertionPointAfter(result);
+    for (Value &value : results)
+      value = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), value,
+                                              ArrayRef<ReassociationIndices>());
+  }
+  rewriter.replaceOp(op, results);
 }
