@@ -281,6 +281,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
     if (isInCycle(func, launch))
       item.launches = {};
     item.kind = textAt("kind");
+    item.copied = textAt("copied");
     item.kernel = launch.getKernel().getRootReference().str();
     for (Value size : launch.getSizes())
       item.passedSizes.push_back(tracer.trace(size));

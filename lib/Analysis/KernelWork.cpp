@@ -145,10 +145,13 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
 DictionaryAttr ftuner::siteOf(Operation *op) {
   Builder b(op->getContext());
   std::string position = sourcePosition(op->getLoc(), /*hasFolder=*/false);
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("kind", b.getStringAttr(wordFor(kindOf(op)))),
-       b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
-       b.getNamedAttr("location", b.getStringAttr(position))});
+  NamedAttrList fields;
+  fields.set("kind", b.getStringAttr(wordFor(kindOf(op))));
+  fields.set("operator", b.getStringAttr(operatorNameOf(op)));
+  fields.set("location", b.getStringAttr(position));
+  if (auto copied = op->getAttrOfType<StringAttr>(kCopyAttrName))
+    fields.set("copied", copied);
+  return fields.getDictionary(op->getContext());
 }
 
 /// Returns the operations of all computations of an operator, at each of their

@@ -1,5 +1,6 @@
 //===- KernelBuilder.cpp - Operator and family to a kernel ------*- C++ -*-===//
 #include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Analysis/KernelWork.h"
 #include "FTuner/Kernel/SplitReduction.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -96,6 +97,7 @@ IsolatedOperator ftuner::isolate(ukernel::OperatorOpInterface op) {
   clone.setPlanAttr({});
   clone.setRangesAttr({});
   clone->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
+  clone->removeAttr(kCopyAttrName);
   func::ReturnOp::create(b, op.getLoc());
   return {std::move(function), clone};
 }

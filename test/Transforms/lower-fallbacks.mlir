@@ -126,14 +126,17 @@ func.func @memory(%x: memref<4xf32>, %y: memref<4xf32>, %i: index, %v: f32)
   memref.store %v, %x[%i] : memref<4xf32>
   %single = memref.get_global @single : memref<4xf32>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %single, %x : memref<4xf32> to memref<4xf32>
   // expected-remark @below {{fallback}}
   %shared = memref.get_global @shared : memref<4xf32>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %shared, %x : memref<4xf32> to memref<4xf32>
   %half = memref.subview %shared[0] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1]>>
   %of_y = memref.subview %y[0] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1]>>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %half, %of_y : memref<2xf32, strided<[1]>> to memref<2xf32, strided<[1]>>
   return
 }
@@ -154,6 +157,7 @@ func.func @small(%x: memref<2xf32>, %y: memref<2xf32>)
   // expected-remark @below {{fallback}}
   linalg.add ins(%two, %two : memref<2xf32>, memref<2xf32>) outs(%x : memref<2xf32>)
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %two, %y : memref<2xf32> to memref<2xf32>
   return
 }
@@ -177,12 +181,16 @@ func.func @large(%x: memref<1025xf32>, %y: memref<1026xf32>, %z: memref<1025xf32
   // expected-remark @below {{fallback}}
   %fives = memref.get_global @fives : memref<1026xf32>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %fours, %x : memref<1025xf32> to memref<1025xf32>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %fives, %y : memref<1026xf32> to memref<1026xf32>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %fours, %z : memref<1025xf32> to memref<1025xf32>
   // expected-remark @below {{fallback}}
+  // expected-remark @below {{copy: elements are copied, since no operator writes them into the function's result}}
   memref.copy %fives, %w : memref<1026xf32> to memref<1026xf32>
   return
 }

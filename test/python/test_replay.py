@@ -199,7 +199,7 @@ def explained() -> dict[str, Any]:
                     "position": 1, "after": [],
                 }],
                 "fallback_kernels": [
-                    {**fallback, "kernel": "k0", "predicted_us": [3.0], "position": 0, "after": []},
+                    {**fallback, "kernel": "k0", "predicted_us": [3.0], "position": 0, "after": [], "copied": "why k0"},
                     {**fallback, "kernel": "k2", "predicted_us": [8.0], "position": 2, "after": [0, 1], "launches": "T floordiv 2"},
                     {**fallback, "kernel": "k3", "predicted_us": [None], "position": 3, "after": [2], "launches": None},
                     {**fallback, "kernel": "k4", "predicted_us": [0.0], "position": 4, "after": [3]},
@@ -287,6 +287,10 @@ def test_a_timeline_of_an_explanation() -> None:
         5: ["k0", "f_0", "k2", "k3", "k4"],
     }
     assert "… 4 launches …" in one.text(1) and "…" not in one.text(5)
+    # The row of a copy says why it is there.
+    (row,) = [line for line in one.text(1).splitlines() if " k0 " in line]
+    assert row.endswith("linalg.generic: why k0") and one.launches[1].copied == ""
+    assert [launch["copied"] for launch in data["launches"][:2]] == ["why k0", ""]
     with pytest.raises(ValueError, match="most: expected a number from 0 on, but got -1"):
         one.text(-1)
     with pytest.raises(ValueError, match="streams"):

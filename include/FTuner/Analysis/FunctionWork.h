@@ -47,6 +47,7 @@ inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
 ///   kind       the kind of the operator, a word of OperatorKind.h
 ///   operator   the operator that it computes
 ///   location   its location in the source
+///   copied     what a copy copies, and why; others do not have it
 inline constexpr llvm::StringLiteral kSiteAttrName = "ukernel.site";
 
 /// Returns `ukernel.work` of a workload's kernel for launches that pass the
@@ -88,6 +89,9 @@ struct LaunchWork {
 
   /// The operator's kind, a word of OperatorKind.h; empty if not known.
   std::string kind = {};
+  /// Text that says what a copy copies, and why no operator reads or writes the
+  /// elements in place; empty for other operators.
+  std::string copied = {};
   /// Symbol of the kernel, of one alternative of a workload; and the sizes and
   /// strides that launches pass.
   std::string kernel = {};

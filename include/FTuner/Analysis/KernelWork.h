@@ -11,6 +11,10 @@ namespace ftuner {
 /// their bodies: the name of the operator that reduced it.
 inline constexpr llvm::StringLiteral kWindowAttrName = "ukernel.window";
 
+/// A string attribute of operators that only copy elements: what they copy, and
+/// why no operator reads or writes the elements in place.
+inline constexpr llvm::StringLiteral kCopyAttrName = "ukernel.copy";
+
 /// Returns the floating-point and integer operations on elements, without
 /// arithmetic on indices. Operations in loops of constant bounds count as often
 /// as the loops run.
@@ -32,7 +36,7 @@ workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
        llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
 
 /// Returns `ukernel.site` of the launch of a kernel for `op`: `kind`,
-/// `operator`, `location`.
+/// `operator`, `location`, and `copied` if the operator has `ukernel.copy`.
 mlir::DictionaryAttr siteOf(mlir::Operation *op);
 
 } // namespace ftuner

@@ -285,7 +285,9 @@ def UKernelFormPointwisePass : Pass<"ukernel-form-pointwise", "::mlir::ModuleOp"
     a concatenation that no operator can write in place an operator that copies
     it; concatenations of equal sizes share these. Fills and copies stay fallback
     kernels, and so do operators whose positions are not loops, that accumulate
-    into their outputs, or that have loops in their bodies.
+    into their outputs, or that have loops in their bodies. A remark on each copy
+    of elements says what it copies, and why no operator reads or writes them in
+    place; the operator keeps the text as `ukernel.copy`.
 
     ```mlir
     %r = linalg.generic … ins(%x, %bias : tensor<?x?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) { … }
@@ -487,8 +489,9 @@ def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleO
     where an operand is contiguous along a loop that sums up, or takes a maximum
     or the like: that loop runs across its lanes. Values of f16
     and bf16 are computed in f32 and rounded to their types each; accumulators
-    are rounded when they are stored. A remark names each such operator; an
-    operator without such a lowering is an error.
+    are rounded when they are stored. A remark names each such operator, and one
+    on each copy of a buffer says why it is there; an operator without such a
+    lowering is an error.
 
     ```mlir
     linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)

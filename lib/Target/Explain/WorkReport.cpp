@@ -310,6 +310,8 @@ void WorkWriter::writeLaunch(size_t index) {
     json.attribute("kind", item.kind);
     json.attribute("operator", item.operatorName);
     json.attribute("location", item.location);
+    if (!item.copied.empty())
+      json.attribute("copied", item.copied);
     json.attribute("grows_beyond_data", growsBeyondData(item));
     writeFormula("launches", item.launches);
     writeFormula("flops", item.operations);
@@ -437,6 +439,7 @@ private:
   void writeLines(StringRef beginning, ArrayRef<std::string> lines,
                   size_t limit);
   void writeGrowth();
+  void writeCopies();
   void writeOperators();
   void writeFallbackKernels();
 
@@ -485,6 +488,18 @@ void WorkTextWriter::writeGrowth() {
                         textOf(item.operations, report.work.sizeNames),
                         textOf(item.bytes, report.work.sizeNames)));
   writeLines("costs more than linearly in its data: ", lines, kSummaryLines);
+}
+
+/// Writes what each copy copies, and why.
+void WorkTextWriter::writeCopies() {
+  std::vector<std::string> lines;
+  for (const LaunchWork &item : report.work.launches)
+    if (!item.copied.empty())
+      lines.push_back(llvm::formatv(
+          "{0}: {1}; {2} bytes read and written", placeText(item), item.copied,
+          item.bytes ? textOf(item.bytes, report.work.sizeNames)
+                     : "not known:"));
+  writeLines("copy: ", lines, lines.size());
 }
 
 /// Writes how many launches each operator has, and their predicted time at the
@@ -557,6 +572,8 @@ void WorkTextWriter::write() {
        << "from the function's sizes\n";
   if (report.work.launches.size() > 1 || report.numFallbackKernels() > 0)
     writeOperators();
+  if (detail == ReportDetail::Full)
+    writeCopies();
   if (detail == ReportDetail::Full && report.numFallbackKernels() > 0)
     writeFallbackKernels();
 }

@@ -117,8 +117,10 @@ private:
     std::string prefix;
   };
   std::list<Representative> representatives;
-  /// Name of the workload that is dispatched.
+  /// Name of the workload that is dispatched, and `ukernel.site` of its
+  /// operator.
   std::string current;
+  DictionaryAttr site;
   llvm::StringMap<ukernel::KernelOp> kernels;
   llvm::StringMap<int64_t> workloadsOfFunction;
 };
@@ -211,9 +213,9 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
 }
 
 /// `ukernel.site` of a launch for a workload, with so many slices.
-static DictionaryAttr siteOf(Builder &b, Operation *op, StringRef name,
+static DictionaryAttr siteOf(Builder &b, DictionaryAttr site, StringRef name,
                              StringAttr workload, int64_t slices) {
-  NamedAttrList fields(ftuner::siteOf(op));
+  NamedAttrList fields(site);
   fields.set("name", b.getStringAttr(name));
   fields.set("workload", workload);
   if (slices != 1)
@@ -237,7 +239,7 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
       b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
   launch->setAttr(kSiteAttrName,
-                  siteOf(b, op, current, prefix, family.getSplit()));
+                  siteOf(b, site, current, prefix, family.getSplit()));
   return success();
 }
 
@@ -339,8 +341,8 @@ LogicalResult WorkloadDispatcher::buildSplit(
              b.getNamedAttr(
                  "alignment",
                  b.getI64IntegerAttr(toKernelFamily(family).alignment())),
-             b.getNamedAttr("site",
-                            siteOf(b, op, current, prefix, family.getSplit())),
+             b.getNamedAttr(
+                 "site", siteOf(b, site, current, prefix, family.getSplit())),
              b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
                                                          prefix))}));
   }
@@ -428,8 +430,11 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     return op->emitOpError("expected a ukernel.plan named ")
            << op.getPlanAttr();
   makeInnermostContiguous(op);
-  // Only the search asks for symbols; kernels do not differ by them.
+  // Kernels do not differ by symbols, for which only the search asks, nor by
+  // the reasons of copies.
   op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
+  site = ftuner::siteOf(op);
+  op->removeAttr(kCopyAttrName);
   current = nameOf(op);
   ImplicitLocOpBuilder b(op.getLoc(), op);
   SmallVector<NamedPlan, 2> plans;

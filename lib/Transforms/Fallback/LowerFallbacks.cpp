@@ -9,6 +9,7 @@
 #include "FTuner/Kernel/Fallback/FallbackKernels.h"
 #include "FTuner/Kernel/Fallback/FallbackLoops.h"
 
+#include "FTuner/Analysis/KernelWork.h"
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
@@ -92,6 +93,27 @@ static void bufferConstants(func::FuncOp func) {
   }
 }
 
+/// Emits a remark on a copy of a buffer: why bufferization has left it.
+static void remarkOnCopy(linalg::GenericOp copy) {
+  Value target = copy.getDpsInits().front();
+  while (auto view = target.getDefiningOp<ViewLikeOpInterface>())
+    target = view.getViewSource();
+  auto argument = dyn_cast<BlockArgument>(target);
+  bool isResult =
+      argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  StringRef text = isResult
+                       ? "elements are copied, since no operator writes them "
+                         "into the function's result"
+                       : "elements are copied, since an operator or a loop "
+                         "overwrites the copy";
+  copy->setAttr(kCopyAttrName, StringAttr::get(copy.getContext(), text));
+  InFlightDiagnostic remark = emitRemark(copy.getLoc(), "copy: ");
+  remark << text;
+  auto type = cast<MemRefType>(copy.getDpsInits().front().getType());
+  if (type.hasStaticShape())
+    remark << " (" << type.getNumElements() * elementBytesOf(type) << " bytes)";
+}
+
 /// Turns copies and stores of scalars into linalg ops, parallel loops into
 /// loops over launches, and drops deallocations.
 static LogicalResult normalize(func::FuncOp func) {
@@ -114,8 +136,8 @@ static LogicalResult normalize(func::FuncOp func) {
     if (auto copy = dyn_cast<memref::CopyOp>(op)) {
       // A tensor that was written in place is copied onto itself: no kernel.
       if (copy.getSource() != copy.getTarget())
-        linalg::makeMemRefCopyOp(b, b.getLoc(), copy.getSource(),
-                                 copy.getTarget());
+        remarkOnCopy(linalg::makeMemRefCopyOp(b, b.getLoc(), copy.getSource(),
+                                              copy.getTarget()));
     } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
       MemRefType type = store.getMemRefType();
       SmallVector<OpFoldResult> ones(type.getRank(), b.getIndexAttr(1));

@@ -47,6 +47,12 @@ void populateSwappedPartsPatterns(mlir::RewritePatternSet &patterns);
 /// concatenations of equal sizes share (ConcatenatedParts.cpp).
 void copyConcatenatedParts(mlir::FunctionOpInterface function);
 
+/// Emits a remark on each operator of a function that only copies elements of
+/// tensors: what it copies, why no operator reads or writes the elements in
+/// place, and how many bytes there are. The operator keeps the text in
+/// `ukernel.copy` (CopyRemarks.cpp).
+void remarkOnCopies(mlir::FunctionOpInterface function);
+
 /// Moves an operator whose only reader inserts its result into a tensor, such
 /// as a part of a concatenation, before that insertion. Upstream's elimination
 /// of empty tensors then lets the operator write into the tensor: it asks that

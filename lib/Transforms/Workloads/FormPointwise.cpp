@@ -145,6 +145,7 @@ struct UKernelFormPointwisePass
         formPointwise(op, extents, rewriter);
         ++numFormed;
       }
+      remarkOnCopies(function);
       return WalkResult::advance();
     });
     if (result.wasInterrupted())

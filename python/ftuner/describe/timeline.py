@@ -51,6 +51,7 @@ class Launch:
         name: the workload, or the fallback kernel.
         operator, location: what it computes, and where in the source.
         kind: one of `work.KINDS`.
+        copied: what a copy copies, and why; empty for other operators.
         shape: extents of a workload's axes; None where they do not follow from the sizes.
         path: the codegen path of a workload's program; None where its shape was not explained.
         blocks: of one launch; None where it is not known.
@@ -75,6 +76,7 @@ class Launch:
     is_fallback: bool
     is_in_open_loop: bool
     second: float = 0.0
+    copied: str = ""
 
     @property
     def turn(self) -> tuple[float, ...]:
@@ -207,6 +209,7 @@ class Timeline:
                     "operator": launch.operator,
                     "location": launch.location,
                     "kind": launch.kind,
+                    "copied": launch.copied,
                     "is_fallback": launch.is_fallback,
                     "shape": launch.shape,
                     "path": launch.path,
@@ -291,8 +294,9 @@ class Timeline:
         end = "not known" if launch.time is None else f"{place.end:.2f}"
         blocks = "" if launch.blocks is None else str(launch.blocks)
         computed_by = "fallback" if launch.is_fallback else launch.path or ""
+        computed = f"{launch.operator}: {launch.copied}" if launch.copied else launch.operator
         return [
-            f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, computed_by, launch.operator,
+            f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, computed_by, computed,
         ]  # fmt: skip
 
 
@@ -472,6 +476,7 @@ def _launches(data: Mapping[str, Any], work: Mapping[str, Any], number: int) -> 
                 is_fallback=is_fallback,
                 is_in_open_loop=turns is None,
                 second=second,
+                copied=item.get("copied", ""),
             )
         )
     return launches
