@@ -51,6 +51,8 @@ class Chain:
             # The position in a loop of size 1 is a constant, which can make the results constant.
             self.sizes[0], self.sizes[-1] = max(self.sizes[0], 2), max(self.sizes[-1], 2)
         self.orders = {}
+        #: The dimensions of a slice that are read as wholes.
+        self.is_whole = {}
         self.rng = random.Random(rng.random())
         self.misalign = rng.random() < 0.3
         for number, (kind, _) in enumerate(self.inputs):
@@ -58,6 +60,7 @@ class Chain:
             if kind == "permuted":
                 self.rng.shuffle(order)
             self.orders[number] = order
+            self.is_whole[number] = [self.rng.random() < 0.4 for _ in range(self.rank)]
         self.output_orders = []
         for is_permuted, _ in self.outputs:
             order = list(range(self.rank))
@@ -102,7 +105,8 @@ class Chain:
         if kind == "unit":
             return [1 if loop == 0 else size for loop, size in enumerate(sizes)], None
         if kind in ("slice", "step"):
-            return [2 * size + 3 for size in sizes], sizes
+            whole = self.is_whole[number]
+            return [size if whole[loop] else 2 * size + 3 for loop, size in enumerate(sizes)], sizes
         return sizes, None
 
     def tensor(self, sizes, kind, fixed=()):
@@ -234,9 +238,11 @@ class Chain:
                 part = self.tensor(sizes, element)
                 size = [str(n) if self.is_static else f"%n{loop}" for n, loop in zip(sizes, loops)]
                 # Along the last dimension the step is 1.
-                steps = [step] * (len(loops) - 1) + [1]
+                whole = self.is_whole[number]
+                steps = [1 if whole[dim] else step for dim in range(len(loops) - 1)] + [1]
+                offsets = ["0" if whole[dim] else "2" for dim in range(len(loops))]
                 lines.append(
-                    f"%s{number} = tensor.extract_slice {name}[{', '.join(['2'] * len(loops))}] "
+                    f"%s{number} = tensor.extract_slice {name}[{', '.join(offsets)}] "
                     f"[{', '.join(size)}] [{', '.join(map(str, steps))}] : {type} to {part}"
                 )
                 name, type = f"%s{number}", part
