@@ -266,17 +266,19 @@ CONVOLUTIONS = [
     nn.Conv2d(3, 8, 1, stride=2),
     nn.Conv2d(4, 8, 3, groups=2),
     nn.Conv2d(3, 8, 3, padding=1),
+    nn.ConvTranspose2d(4, 6, (4, 3), stride=2, padding=(1, 0), output_padding=1, groups=2),
+    nn.ConvTranspose1d(3, 5, 3, stride=3, padding=1, dilation=2),
 ]
 
 
 @pytest.mark.parametrize("layer", CONVOLUTIONS)
 def test_convolutions(layer: nn.Module) -> None:
     def image(batch: int, height: int, width: int) -> Tensor:
-        size = (height, width) if isinstance(layer, nn.Conv2d) else (width,)
+        size = (height, width) if len(layer.kernel_size) == 2 else (width,)
         return torch.randn(batch, layer.in_channels, *size)
 
     shapes = {0: BATCH, 2: Dim("W", min=8, max=64)}
-    if isinstance(layer, nn.Conv2d):
+    if len(layer.kernel_size) == 2:
         shapes = {0: BATCH, 2: Dim("H", min=8, max=64), 3: Dim("W", min=8, max=64)}
     exported = ft.export(layer, (image(3, 9, 11),), dynamic_shapes=(shapes,))
     run = exported.compile(max_kernels=1, emulate=True)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from onnx import TensorProto
 
 from .. import sizes as arithmetic
 from ..emitter import Emitter
 from ..registry import Node, lowers
+from ..scalars import Body, Scalar
 from ..sizes import Size
-from ..values import Value
+from ..values import INDEX, Array, Value
 from .moves import padded
 from .reductions import sums_kind
 from .windows import Windows, windows_of
@@ -98,7 +103,11 @@ def conv(e: Emitter, n: Node) -> Value:
 
 @lowers("ConvTranspose")
 def conv_transpose(e: Emitter, n: Node) -> Value:
-    """A convolution of the image, with zeros between its elements, by the reversed weights."""
+    """A convolution of stride 1, whose filters are those of all phases.
+
+    The output at o = t u + f - p, of stride u and p elements cut off before it, is the sum over j of
+    x[t - j] w[f + j u]: each phase f has every u-th tap of the weights. Phases are interleaved afterwards.
+    """
     x, w, bias = n.inputs[0], n.inputs[1], n.input(2)
     assert x is not None and w is not None
     kernel, groups = kernel_of(n, w), n.attr("group", 1)
@@ -106,28 +115,43 @@ def conv_transpose(e: Emitter, n: Node) -> Value:
     strides, dilations = n.attr("strides", [1] * rank), n.attr("dilations", [1] * rank)
     more = n.attr("output_padding", [0] * rank)
     pads = _pads_of_transposed(n, x, kernel, strides, dilations, more)
-    batch, channels, *sides = x.dims
-    wide: list[Size] = [
-        arithmetic.maximum((size - 1) * stride + 1, 0) for size, stride in zip(sides, strides)
+    extents = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations)]
+    taps = [-(-extent // stride) for extent, stride in zip(extents, strides)]
+    each = w.dims[1]
+    filters = each * groups
+    # Places of outputs, with those that are cut off before them.
+    ends = [
+        (size - 1) * stride + extent + o - high
+        for size, stride, extent, o, high in zip(x.dims[2:], strides, extents, more, pads[rank:])
     ]
-    image = x
-    if any(stride != 1 for stride in strides):
-        zeros = e.filled([batch, channels, *wide], 0, x.kind)
-        image = Value(x.kind, zeros.dims, e.insert(x, zeros, [0] * x.rank, [1, 1, *strides]))
-    low = [(k - 1) * d - pad for k, d, pad in zip(kernel, dilations, pads[:rank])]
-    high = [(k - 1) * d - pad + o for k, d, pad, o in zip(kernel, dilations, pads[rank:], more)]
-    image = padded(e, n, image, [0, 0, *low], [0, 0, *high], "constant", None)
-    ones = (1,) * rank
     counts = [
-        arithmetic.maximum(size - (k - 1) * d, 0)
-        for size, k, d in zip(image.dims[2:], kernel, dilations)
+        arithmetic.maximum(arithmetic.ceildiv(end, stride), 0) for end, stride in zip(ends, strides)
     ]
+    low = [tap - 1 for tap in taps]
+    high = [count - size for count, size in zip(counts, x.dims[2:])]
+    image = padded(e, n, x, [0, 0, *low], [0, 0, *high], "constant", None)
+    ones = (1,) * rank
     windows = Windows(
-        tuple(image.dims[2:]), tuple(kernel), ones, tuple(dilations), (0,) * rank, (0,) * rank,
-        tuple(counts),
-    )  # fmt: skip
-    weights = _flipped(e, w, groups, kernel)
+        tuple(image.dims[2:]), tuple(taps), ones, ones, (0,) * rank, (0,) * rank, tuple(counts)
+    )
+    weights = _weights_of_phases(e, w, groups, kernel, strides, dilations, taps)
     found = convolve(e, n, image, weights, windows, groups, sums_kind(x.kind))
+    if any(stride != 1 for stride in strides):
+        parts = e.reshape(found, [x.dims[0], groups, *strides, each, *counts])
+        places = [place for dim in range(rank) for place in (3 + rank + dim, 2 + dim)]
+        parts = e.transpose(parts, [0, 1, 2 + rank, *places])
+        whole = [count * stride for count, stride in zip(counts, strides)]
+        found = e.reshape(parts, [x.dims[0], filters, *whole])
+    sizes = [arithmetic.maximum(end - begin, 0) for begin, end in zip(pads, ends)]
+    begin: list[Size] = [*pads[:rank]]
+    # Outputs before the first tap are zeros, which more padding would write: none is cut off there.
+    before = [arithmetic.maximum(-place, 0) for place in begin]
+    found = e.slice(
+        found,
+        [0, 0, *(arithmetic.maximum(place, 0) for place in begin)],
+        [x.dims[0], filters, *(size - zeros for size, zeros in zip(sizes, before))],
+    )
+    found = e.pad(found, [0, 0, *before], [0] * (2 + rank), 0)
     return e.cast(_with_bias(e, n, found, bias), x.kind)
 
 
@@ -159,19 +183,69 @@ def _pads_of_transposed(
     return [*low, *high]
 
 
-def _flipped(e: Emitter, w: Value, groups: int, kernel: Sequence[int]) -> Value:
-    """Weights (channels, filters of a group, window) as (filters, channels of a group, reversed window)."""
+def _weights_of_phases(
+    e: Emitter,
+    w: Value,
+    groups: int,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    taps: Sequence[int],
+) -> Value:
+    """Weights (channels, filters of a group, window) as (groups, phases and filters, channels of a group, taps).
+
+    Taps are reversed, and zeros where the window has none.
+    """
     channels, each = w.dims[:2]
     part = arithmetic.floordiv(channels, groups)
+    phases = math.prod(strides)
+    dims = [each * phases * groups, part, *taps]
+    if w.array is not None:
+        return e.constant(_known_phases(w.array, groups, strides, dilations, taps), w.kind)
+    e.use(w)
+    e.index(each)
+    e.index(part)
+
+    def body(b: Body, place: Scalar, channel: Scalar, *at: Scalar) -> Scalar:
+        def number(value: int) -> Scalar:
+            return b.const(value, INDEX)
+
+        filters, size = b.rem(place, b.size(each)), b.div(place, b.size(each))
+        found = []
+        inside = b.const(1, TensorProto.BOOL)
+        for dim in reversed(range(len(kernel))):
+            phase, size = b.rem(size, number(strides[dim])), b.div(size, number(strides[dim]))
+            turned = b.mul(b.sub(number(taps[dim] - 1), at[dim]), number(strides[dim]))
+            reached = b.add(phase, turned)
+            tap, rest = (operation(reached, number(dilations[dim])) for operation in (b.div, b.rem))
+            inside = b.bit_and(inside, b.compare("lt", tap, number(kernel[dim])))
+            inside = b.bit_and(inside, b.compare("eq", rest, number(0)))
+            found.append(b.min(tap, number(kernel[dim] - 1)))
+        group = b.mul(size, b.size(part))
+        value = b.extract(w, [b.add(group, channel), filters, *reversed(found)])
+        return b.select(inside, value, b.const(0, w.kind))
+
+    return e.compute(dims, w.kind, body)
+
+
+def _known_phases(
+    w: Array,
+    groups: int,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    taps: Sequence[int],
+) -> Array:
+    channels, each, *kernel = w.shape
+    sizes = [tap * stride for tap, stride in zip(taps, strides)]
+    wide = np.zeros([channels, each, *sizes], w.dtype)
+    places = tuple(slice(0, (size - 1) * step + 1, step) for size, step in zip(kernel, dilations))
+    wide[(slice(None), slice(None), *places)] = w
     rank = len(kernel)
-    if any(size > 1 for size in kernel):
-        last = [0, 0, *(size - 1 for size in kernel)]
-        w = e.slice(w, last, w.dims, [1, 1, *[-1] * rank])
-    if groups == 1:
-        return e.transpose(w, [1, 0, *range(2, 2 + rank)])
-    wide = e.reshape(w, [groups, part, each, *kernel])
-    moved = e.transpose(wide, [0, 2, 1, *range(3, 3 + rank)])
-    return e.reshape(moved, [each * groups, part, *kernel])
+    pairs = [size for pair in zip(taps, strides) for size in pair]
+    split = wide.reshape([groups, channels // groups, each, *pairs])
+    of_taps, phases = ([3 + 2 * dim + more for dim in range(rank)] for more in (0, 1))
+    moved = np.flip(split, of_taps).transpose([0, *phases, 2, 1, *of_taps])
+    return moved.reshape([-1, channels // groups, *taps])
 
 
 __all__ = ["convolve", "kernel_of"]

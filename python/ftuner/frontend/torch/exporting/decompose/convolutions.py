@@ -21,24 +21,23 @@ def _transposed(
     groups: int = 1,
     dilation: Sequence[int] = (1,),
 ) -> Any:
-    """A transposed convolution without dilation as a convolution of stride 1, whose filters are those of all phases.
+    """A convolution of stride 1, whose filters are those of all phases.
 
     The output at o = t u + f - p, of stride u and padding p, is the sum over j of x[t - j] w[f + j u]: each phase f
     has every u-th tap of the weights, which are padded with zeros to whole phases. Phases are interleaved
-    afterwards. Returns NotImplemented with dilation.
+    afterwards. Dilated weights have zeros between their taps.
     """
     rank = weight.dim() - 2
     if x.dim() == rank + 1:
         y = _transposed(
             x.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
         )
-        return NotImplemented if y is NotImplemented else y.squeeze(0)
+        return y.squeeze(0)
     stride, padding, output_padding, dilation = (
         [*values] * rank if len(values) == 1 else [*values]
         for values in (stride, padding, output_padding, dilation)
     )
-    if any(step != 1 for step in dilation):
-        return NotImplemented
+    weight = _dilated(weight, dilation)
     dims = range(rank)
     taps = [-(-size // step) for size, step in zip(weight.shape[2:], stride)]
     y = _with_zeros_behind(x, weight, stride, padding, output_padding, taps)
@@ -70,6 +69,18 @@ def _transposed(
         )
         parts = parts.narrow(2 + dim, padding[dim], size)
     return parts
+
+
+def _dilated(weight: Tensor, dilation: Sequence[int]) -> Tensor:
+    for dim, step in enumerate(dilation, 2):
+        size = weight.shape[dim]
+        if step == 1 or size == 1:
+            continue
+        amounts = [0, 0] * (weight.dim() - 1 - dim) + [0, step - 1]
+        wide = aten.constant_pad_nd(weight.unsqueeze(dim + 1), amounts)
+        sizes = [*weight.shape[:dim], size * step, *weight.shape[dim + 1 :]]
+        weight = wide.reshape(sizes).narrow(dim, 0, (size - 1) * step + 1)
+    return weight
 
 
 def _product(values: Sequence[int]) -> int:
