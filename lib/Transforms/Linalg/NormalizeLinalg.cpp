@@ -438,7 +438,7 @@ struct UKernelNormalizeLinalgPass
           populateGeneralizeQuantizedPatterns(patterns);
           populateGeneralizePointConvolutionPatterns(patterns);
           populateElementGuardPatterns(patterns);
-          populateNegativePadPatterns(patterns);
+          populatePadPatterns(patterns);
           // Powers with small constant exponents become products, which
           // epilogues support.
           populateMathAlgebraicSimplificationPatterns(patterns);

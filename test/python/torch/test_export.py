@@ -280,14 +280,15 @@ def test_convolutions(layer: nn.Module) -> None:
     shapes = {0: BATCH, 2: Dim("W", min=8, max=64)}
     if len(layer.kernel_size) == 2:
         shapes = {0: BATCH, 2: Dim("H", min=8, max=64), 3: Dim("W", min=8, max=64)}
-    exported = ft.export(layer, (image(3, 9, 11),), dynamic_shapes=(shapes,))
+    model = nn.Sequential(layer, nn.ReLU())
+    exported = ft.export(model, (image(3, 9, 11),), dynamic_shapes=(shapes,))
     run = exported.compile(max_kernels=1, emulate=True)
     assert run.report.products == 1
     assert run.report.fallback_kernels == 0
     with torch.no_grad():
         for size in ((3, 9, 11), (2, 8, 20)):
             x = image(*size)
-            assert relative_error(run(x), layer(x)) < 1e-6
+            assert relative_error(run(x), model(x)) < 1e-6
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

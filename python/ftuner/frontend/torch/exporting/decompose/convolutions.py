@@ -46,8 +46,7 @@ def _transposed(
     biases = None
     if bias is not None:
         # The filters of one group are those of its first phase, then of the next one.
-        wide = bias.view(groups, 1, filters)
-        biases = wide.expand(groups, _product(stride), filters).reshape(-1)
+        biases = torch.cat([bias.view(groups, 1, filters)] * _product(stride), 1).reshape(-1)
     convolution = (aten.conv1d, aten.conv2d, aten.conv3d)[rank - 1]
     y = convolution(y, weights, biases, [1] * rank, [0] * rank, [1] * rank, groups)
     if all(step == 1 for step in stride):
@@ -120,12 +119,10 @@ def _weights_of_phases(
     # Places: group, channel, filter, then tap and phase of each dimension.
     split = padded.reshape(groups, weight.shape[0] // groups, filters, *sizes)
     of_taps, phases = ([3 + 2 * dim + more for dim in range(rank)] for more in (0, 1))
-    return (
-        split.flip(of_taps)
-        .permute(0, *phases, 2, 1, *of_taps)
-        .reshape(-1, weight.shape[0] // groups, *taps)
-        .clone(memory_format=torch.contiguous_format)
-    )
+    # What is computed last is folded: the flip, of weights that lie as they are wanted.
+    moved = split.permute(0, *phases, 2, 1, *of_taps)
+    turned = moved.flip(list(range(3 + rank, 3 + 2 * rank)))
+    return turned.reshape(-1, weight.shape[0] // groups, *taps)
 
 
 def _convolution(

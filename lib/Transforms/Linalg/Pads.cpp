@@ -1,8 +1,11 @@
-//===- NegativePads.cpp - Padding that cuts off -----------------*- C++ -*-===//
+//===- Pads.cpp - Padding in forms that others take -------------*- C++ -*-===//
 //
 // A tensor.pad by -1 cuts an element off. Upstream's lowering would insert the
 // tensor at offset -1, which is not a valid operation. Here the part that stays
 // becomes a slice, which is padded on the sides where elements are added.
+//
+// A reshape between padding and a convolution, such as that of channels into
+// groups, goes before the padding, which then is part of the convolution.
 //
 //===----------------------------------------------------------------------===//
 #include "LinalgPatterns.h"
@@ -78,8 +81,55 @@ private:
                : tensor::CastOp::create(b, type, value).getResult();
   }
 };
+/// Reshapes that split dimensions without padding to before the padding.
+struct ExpandBeforePad : public OpRewritePattern<tensor::ExpandShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::ExpandShapeOp expand,
+                                PatternRewriter &rewriter) const override {
+    auto pad = expand.getSrc().getDefiningOp<tensor::PadOp>();
+    Value value = pad ? pad.getConstantPaddingValue() : Value();
+    if (!value || !pad->hasOneUse() ||
+        value.getParentRegion() == &pad.getRegion())
+      return rewriter.notifyMatchFailure(expand, "no padding with one reader");
+    SmallVector<OpFoldResult> low, high, sizes;
+    SmallVector<int64_t> shape;
+    SmallVector<OpFoldResult> padded = expand.getMixedOutputShape();
+    OpFoldResult zero = rewriter.getIndexAttr(0);
+    for (auto [dim, group] :
+         llvm::enumerate(expand.getReassociationIndices())) {
+      OpFoldResult before = pad.getMixedLowPad()[dim],
+                   after = pad.getMixedHighPad()[dim];
+      bool isPadded = getConstantIntValue(before) != 0 ||
+                      getConstantIntValue(after) != 0;
+      if (isPadded && group.size() > 1)
+        return rewriter.notifyMatchFailure(expand, "splits what is padded");
+      for (int64_t part : group) {
+        low.push_back(isPadded ? before : zero);
+        high.push_back(isPadded ? after : zero);
+        sizes.push_back(isPadded
+                            ? tensor::getMixedSize(rewriter, pad.getLoc(),
+                                                   pad.getSource(), dim)
+                            : padded[part]);
+        shape.push_back(
+            isPadded ? pad.getSourceType().getDimSize(dim)
+                     : getConstantIntValue(padded[part])
+                           .value_or(ShapedType::kDynamic));
+      }
+    }
+    auto type =
+        RankedTensorType::get(shape, pad.getSourceType().getElementType());
+    rewriter.setInsertionPoint(expand);
+    Value split = tensor::ExpandShapeOp::create(
+        rewriter, expand.getLoc(), type, pad.getSource(),
+        expand.getReassociationIndices(), sizes);
+    rewriter.replaceOpWithNewOp<tensor::PadOp>(expand, expand.getResultType(),
+                                               split, low, high, value);
+    return success();
+  }
+};
 } // namespace
 
-void ftuner::populateNegativePadPatterns(RewritePatternSet &patterns) {
-  patterns.add<SliceNegativePads>(patterns.getContext());
+void ftuner::populatePadPatterns(RewritePatternSet &patterns) {
+  patterns.add<SliceNegativePads, ExpandBeforePad>(patterns.getContext());
 }
