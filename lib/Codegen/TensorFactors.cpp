@@ -93,6 +93,15 @@ constexpr int64_t kWindowRegisters = 8;
 /// what they are multiplied with.
 static constexpr double kSplitInstructions = 24;
 
+/// Returns the elements of k of one trip of all its loops but the last; 0 if
+/// the extent of that is not known, or k has one loop.
+static int64_t elementsOfTrip(const Workload &workload) {
+  const Axis &axis = workload.axes[ContractionView(workload).k];
+  return axis.isFused() && axis.loops.back().range.isFixed()
+             ? axis.loops.back().range.min
+             : 0;
+}
+
 /// Returns the number of dimensions in which a factor's windows may lie
 /// outside.
 static int64_t checkedDimensions(const Operand &factor) {
@@ -109,10 +118,16 @@ static int64_t windowRegistersOf(int64_t checked, int64_t slots) {
 }
 
 /// Of each vector its distance, of 64 bits, and a sum, a comparison and a
-/// conjunction for dimensions in which it may lie outside; of each step the
-/// point of the loops along k.
-static double windowInstructionsOf(int64_t checked, double slots) {
-  return kSplitInstructions + slots * double(2 + 4 * checked);
+/// conjunction for dimensions in which it may lie outside. The point of the
+/// loops along k is one of each step, or of slots in a row that a step along k
+/// has, or of each slot.
+static double windowInstructionsOf(int64_t checked, int64_t ofTrip,
+                                   const SharedTile &tile, double slots) {
+  int64_t step = tile.reduceContiguous ? tile.inner : tile.outer;
+  bool isOneOfStep =
+      tile.reduceContiguous || (ofTrip != 0 && ofTrip % step == 0);
+  return kSplitInstructions * (isOneOfStep ? 1 : slots) +
+         slots * double(2 + 4 * checked);
 }
 
 int64_t ftuner::windowRegisters(const Workload &workload, unsigned factor,
@@ -124,11 +139,12 @@ int64_t ftuner::windowRegisters(const Workload &workload, unsigned factor,
 }
 
 double ftuner::windowInstructions(const Workload &workload, unsigned factor,
-                                  int64_t slots) {
+                                  const SharedTile &tile, int64_t slots) {
   const Operand &operand = ContractionView(workload).factor(factor);
-  return operand.hasWindows()
-             ? windowInstructionsOf(checkedDimensions(operand), double(slots))
-             : 0;
+  return operand.hasWindows() ? windowInstructionsOf(checkedDimensions(operand),
+                                                     elementsOfTrip(workload),
+                                                     tile, double(slots))
+                              : 0;
 }
 
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
@@ -143,6 +159,7 @@ FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
   if (copy.hasWindows) {
     copy.isPitchKnown = false;
     copy.checkedDimensions = checkedDimensions(operand);
+    copy.elementsOfTrip = elementsOfTrip(workload);
     return copy;
   }
   // That of rows is the product of the extents behind theirs.
@@ -262,7 +279,8 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   if (isAsynchronous && !copy.isSpaceExact)
     ofAddresses += slots;
   if (copy.hasWindows)
-    ofAddresses += windowInstructionsOf(copy.checkedDimensions, slots);
+    ofAddresses += windowInstructionsOf(copy.checkedDimensions,
+                                        copy.elementsOfTrip, tile, slots);
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +

@@ -82,12 +82,12 @@ bool copiesAsynchronously(const DeviceSpec &device, const Workload &workload,
                           int64_t accessBytes);
 
 /// Returns the registers that a thread keeps, and the instructions that it
-/// executes in a step, for positions of a factor's windows with so many slots;
-/// 0 of a factor without windows.
+/// executes in a step, for positions of the windows of a factor that so many
+/// slots copy into `tile`; 0 of a factor without windows.
 int64_t windowRegisters(const Workload &workload, unsigned factor,
                         int64_t slots);
 double windowInstructions(const Workload &workload, unsigned factor,
-                          int64_t slots);
+                          const SharedTile &tile, int64_t slots);
 
 /// How a factor is copied.
 struct FactorCopy {
@@ -97,9 +97,10 @@ struct FactorCopy {
   /// The distance of its rows in memory is a constant.
   bool isPitchKnown = true;
   /// Read by windows: every vector has an address of its own, which each step
-  /// works out, and so many dimensions in which it may lie outside.
+  /// works out, and so many dimensions in which it may lie outside. Elements of
+  /// one trip of all loops of k but the last one; 0 if not known.
   bool hasWindows = false;
-  int64_t checkedDimensions = 0;
+  int64_t checkedDimensions = 0, elementsOfTrip = 0;
   /// Tiles never reach beyond the factor's extent of m or n.
   bool isSpaceExact = false;
 };

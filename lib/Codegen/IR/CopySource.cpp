@@ -110,7 +110,8 @@ SplitAxis SplitAxis::of(const TileEmission &tile, unsigned axis) {
 
 WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
                            const Operand &operand, SplitAxis space,
-                           SplitAxis reduce, Value sliceStart)
+                           SplitAxis reduce, Value sliceStart,
+                           int64_t stepElements)
     : b(b), math(b), space(std::move(space)), reduce(std::move(reduce)),
       sliceStart(sliceStart), elementBytes(elementBytesOf(memory.getType())),
       global(globalPointer(b, memory)) {
@@ -119,6 +120,10 @@ WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
     if (!axis || *axis == this->space.axis || *axis == this->reduce.axis)
       forms.push_back(&form);
   }
+  std::optional<int64_t> last;
+  if (!this->reduce.loopExtents.empty())
+    last = getConstantIntValue(this->reduce.loopExtents.back());
+  staysInLoop = last && *last % stepElements == 0;
   auto type = cast<MemRefType>(memory.getType());
   assert(type.getRank() == int64_t(forms.size()) &&
          "expected a view without the dimensions of batch axes");
@@ -155,6 +160,12 @@ Values WindowSource::pointAt(const SplitAxis &axis, Value position) {
     rest = b.createOrFold<arith::DivUIOp>(rest, extent);
   }
   point[0] = wide(rest);
+  return point;
+}
+
+Values WindowSource::pointOfSlot(Value ofStep) {
+  Values point(reduce.loopExtents.size(), math.constant(0));
+  point.back() = ofStep;
   return point;
 }
 
@@ -198,11 +209,15 @@ void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
   Values point = pointAt(space, position), positions;
   for (size_t dim = 0; dim < strides.size(); ++dim) {
     Value along = termsOf(space, point, dim);
-    if (int64_t constant = forms[dim]->constant) {
-      Value number = math.constant(constant);
-      along =
-          along ? arith::AddIOp::create(b, along, number).getResult() : number;
-    }
+    auto add = [&](Value more) {
+      along = along && more ? arith::AddIOp::create(b, along, more).getResult()
+              : along       ? along
+                            : more;
+    };
+    if (staysInLoop)
+      add(termsOf(reduce, pointOfSlot(ofStep), dim));
+    if (int64_t constant = forms[dim]->constant)
+      add(math.constant(constant));
     positions.push_back(along);
   }
   slot.pointer = advance(global, positions);
@@ -218,10 +233,11 @@ void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
 SmallVector<CopySource::Place> WindowSource::placesOf(Value reduceOffset) {
   SmallVector<Place> places;
   for (const Slot &slot : slots) {
-    Value position = math.add(reduceOffset, slot.reduce);
+    Value position =
+        staysInLoop ? reduceOffset : math.add(reduceOffset, slot.reduce);
     if (sliceStart)
       position = math.add(sliceStart, position);
-    // Of slots in one column these are the same operations.
+    // Of a step, or of slots in one column, these are the same operations.
     Values point = pointAt(reduce, position), positions;
     for (size_t dim = 0; dim < strides.size(); ++dim)
       positions.push_back(termsOf(reduce, point, dim));

@@ -65,7 +65,8 @@ ftuner::factorSource(ImplicitLocOpBuilder &b, const ContractionTile &tile,
     return std::make_unique<WindowSource>(
         b, global, operand, SplitAxis::of(tile, tile.axes.space(factor)),
         SplitAxis::of(tile, tile.axes.k),
-        startsAtSlice(operand) ? Value() : tile.sliceStart);
+        startsAtSlice(operand) ? Value() : tile.sliceStart,
+        shared.reduceContiguous ? shared.inner : shared.outer);
   auto matrix =
       std::make_unique<MatrixSource>(b, shared, global, threads, width);
   if (operand.isPacked)

@@ -134,8 +134,8 @@ public:
           factor.elementType != workload.accumulatorType();
       code.prologues[number] =
           prologueWork(workload, number, layout.copyWidths[number]);
-      code.windowInstructions[number] =
-          windowInstructions(workload, number, layout.copySlots(number));
+      code.windowInstructions[number] = windowInstructions(
+          workload, number, layout.factor(number), layout.copySlots(number));
     }
     BlockWork work = simtWork(layout, code);
     work.registersPerThread = static_cast<double>(

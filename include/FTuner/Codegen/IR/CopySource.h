@@ -100,23 +100,27 @@ struct SplitAxis {
 /// sizes of dimensions.
 ///
 /// Quotients and remainders of the position along the space axis, in 32 bits,
-/// are worked out once a tile, those along the reduce axis in each step. A
-/// vector lies in one run of the innermost dimension.
+/// are worked out once a tile, those along the reduce axis in each step: once
+/// where a step does not leave a trip of the last loop, such as the channels of
+/// one tap, otherwise for each vector. A vector lies in one run of the
+/// innermost dimension.
 class WindowSource final : public CopySource {
 public:
   /// `memory`: a memref with the dimensions of `operand`, which outlives the
   /// source, but for those that are batch axes. `sliceStart`: null for 0.
+  /// `stepElements`: elements of a step along the reduce axis.
   WindowSource(mlir::ImplicitLocOpBuilder &b, Value memory,
                const Operand &operand, SplitAxis space, SplitAxis reduce,
-               Value sliceStart);
+               Value sliceStart, int64_t stepElements);
   void addSlot(Value space, Value reduce, bool isClamped,
                Value distance) override;
   llvm::SmallVector<Place> placesOf(Value reduceOffset) override;
 
 private:
   struct Slot {
-    /// At the first element of the reduce axis; null, or before the operand's
-    /// beginning, where that is outside.
+    /// At the first element of the reduce axis, or at that of the slot in the
+    /// first step (`staysInLoop`); before the operand's beginning where that is
+    /// outside.
     Value pointer;
     Value reduce;
     /// What the space axis contributes to the positions along dimensions that
@@ -126,6 +130,9 @@ private:
   /// The point of the loops at a position along the axis; the position itself
   /// of an axis that is one loop.
   Values pointAt(const SplitAxis &axis, Value position);
+  /// The part of a position along the reduce axis that a slot adds to that of
+  /// its step: trips of the last loop.
+  Values pointOfSlot(Value ofStep);
   /// The terms of one axis in the position along a dimension, and, with it, the
   /// constant; null for 0.
   Value termsOf(const SplitAxis &axis, ValueRange point, size_t dim);
@@ -138,6 +145,9 @@ private:
   /// The positions along the dimensions of the memref.
   llvm::SmallVector<const AffineForm *> forms;
   Value sliceStart;
+  /// Whether a step lies in one trip of all loops of the reduce axis but the
+  /// last one.
+  bool staysInLoop;
   int64_t elementBytes;
   Value global;
   /// Of each dimension: elements from one index to the next, and its size.
