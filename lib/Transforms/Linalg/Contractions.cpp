@@ -60,7 +60,7 @@ LogicalResult ftuner::dropUnitLoops(PatternRewriter &rewriter,
 }
 
 namespace {
-/// Makes a contraction read the source of a transposed, broadcast or widened
+/// Makes a contraction or convolution read the source of a transposed, broadcast or widened
 /// operand, so that memory holds only the narrow type.
 struct FoldCopyIntoContraction
     : public OpInterfaceRewritePattern<linalg::LinalgOp> {
@@ -68,7 +68,7 @@ struct FoldCopyIntoContraction
 
   LogicalResult matchAndRewrite(linalg::LinalgOp op,
                                 PatternRewriter &rewriter) const override {
-    if (!matchContraction(op))
+    if (!matchContraction(op) && !matchConvolution(op))
       return failure();
     for (OpOperand *operand : op.getDpsInputOperands()) {
       std::optional<ProjectedCopy> copy =

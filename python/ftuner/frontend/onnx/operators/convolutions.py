@@ -59,17 +59,24 @@ def convolve(
     taps = [deep + len(inner) + dim for dim in range(rank)]
     lhs: list[Any]
     rhs: list[Any]
+    # A step of a kernel along the channels of known weights stays in one tap of the window.
+    array = None if is_depthwise else w.array
+    order: list[Size] = [depth, *windows.kernel]
+    if array is not None:
+        w = e.constant(np.ascontiguousarray(np.moveaxis(array, 1, -1)), w.kind)
+        order = [*windows.kernel, depth]
+    walk = [deep, *taps] if array is None else [*taps, deep]
     if groups == 1:
         image, weights = x, w
-        lhs, rhs = [0, deep, *sides], [1, deep, *taps]
+        lhs, rhs = [0, deep, *sides], [1, *walk]
     elif is_depthwise:
         image = x
         weights = e.reshape(w, [groups, *windows.kernel])
         lhs, rhs = [0, 1, *sides], [1, *taps]
     else:
         image = e.reshape(x, [batch, groups, part, *x.dims[2:]])
-        weights = e.reshape(w, [groups, each, depth, *windows.kernel])
-        lhs, rhs = [0, 1, deep, *sides], [1, 2, deep, *taps]
+        weights = e.reshape(w, [groups, each, *order])
+        lhs, rhs = [0, 1, deep, *sides], [1, 2, *walk]
     e.use(image)
     e.use(weights)
     loops = [*outer, *windows.counts, *inner, *windows.kernel]

@@ -25,6 +25,7 @@ from ..graph import layout as lay
 from ..regions.importing import range_of
 from ..regions.linalg import Range
 from . import decompositions, effects, empties, refusals, size_checks, sizes, views
+from .filters import put_channels_last
 from .folding import Weights, fold
 from .programs import Program, all_sizes, program_of
 from .projections import join_projections
@@ -138,6 +139,7 @@ def export(
     sizes.lower_sizes(program)
     empties.replace_empties(program)
     parameters, lifted = _lift_state(source, program)
+    put_channels_last(program, set(lifted))
     if projections == "joined":
         join_projections(program, parameters, lifted)
     weights = fold(program, parameters, lifted)
