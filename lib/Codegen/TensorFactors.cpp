@@ -111,40 +111,62 @@ static int64_t checkedDimensions(const Operand &factor) {
                         [](const AffineForm &form) { return !form.asTerm(); });
 }
 
-/// Of 64 bits each: positions of slots, sizes and strides of dimensions, and
-/// the point of a step.
-static int64_t windowRegistersOf(int64_t checked, int64_t slots) {
-  return 2 * checked * (slots + 2) + kWindowRegisters;
-}
+namespace {
+/// What the positions of a factor's windows cost that `threads` threads copy.
+struct WindowCost {
+  int64_t slots, checked;
+  /// Slots whose places are worked out: the first alone where all have the same
+  /// pixel, and a step stays in one trip of all loops of k but the last.
+  int64_t places;
+  /// Points of the loops along k that are worked out in a step.
+  int64_t points;
 
-/// Of each vector its distance, of 64 bits, and a sum, a comparison and a
-/// conjunction for dimensions in which it may lie outside. The point of the
-/// loops along k is one of each step, or of slots in a row that a step along k
-/// has, or of each slot.
-static double windowInstructionsOf(int64_t checked, int64_t ofTrip,
-                                   const SharedTile &tile, double slots) {
-  int64_t step = tile.reduceContiguous ? tile.inner : tile.outer;
-  bool isOneOfStep =
-      tile.reduceContiguous || (ofTrip != 0 && ofTrip % step == 0);
-  return kSplitInstructions * (isOneOfStep ? 1 : slots) +
-         slots * double(2 + 4 * checked);
+  WindowCost(const SharedTile &tile, int64_t threads, int64_t width,
+             int64_t checked, int64_t elementsOfTrip)
+      : slots(tile.copySlots(threads, width)), checked(checked) {
+    int64_t step = tile.reduceContiguous ? tile.inner : tile.outer;
+    bool staysInLoop = elementsOfTrip != 0 && elementsOfTrip % step == 0;
+    points = staysInLoop || tile.reduceContiguous ? 1 : slots;
+    places = staysInLoop && rowsOfSlot(tile, threads, width) ? 1 : slots;
+  }
+
+  /// Of 64 bits each: positions of slots, sizes and strides of dimensions, and
+  /// the point of a step.
+  int64_t registers() const {
+    return 2 * checked * (places + 2) + kWindowRegisters;
+  }
+  /// Of each vector its distance, of 64 bits, and where places are worked out,
+  /// a sum, a comparison and a conjunction for dimensions in which they may lie
+  /// outside.
+  double instructions() const {
+    return kSplitInstructions * double(points) +
+           double(2 * slots + 4 * checked * places);
+  }
+};
+} // namespace
+
+static WindowCost windowCost(const Workload &workload, unsigned factor,
+                             const SharedTile &tile, int64_t threads,
+                             int64_t width) {
+  const Operand &operand = ContractionView(workload).factor(factor);
+  return WindowCost(tile, threads, width, checkedDimensions(operand),
+                    elementsOfTrip(workload));
 }
 
 int64_t ftuner::windowRegisters(const Workload &workload, unsigned factor,
-                                int64_t slots) {
-  const Operand &operand = ContractionView(workload).factor(factor);
-  return operand.hasWindows()
-             ? windowRegistersOf(checkedDimensions(operand), slots)
-             : 0;
+                                const SharedTile &tile, int64_t threads,
+                                int64_t width) {
+  if (!ContractionView(workload).factor(factor).hasWindows())
+    return 0;
+  return windowCost(workload, factor, tile, threads, width).registers();
 }
 
 double ftuner::windowInstructions(const Workload &workload, unsigned factor,
-                                  const SharedTile &tile, int64_t slots) {
-  const Operand &operand = ContractionView(workload).factor(factor);
-  return operand.hasWindows() ? windowInstructionsOf(checkedDimensions(operand),
-                                                     elementsOfTrip(workload),
-                                                     tile, double(slots))
-                              : 0;
+                                  const SharedTile &tile, int64_t threads,
+                                  int64_t width) {
+  if (!ContractionView(workload).factor(factor).hasWindows())
+    return 0;
+  return windowCost(workload, factor, tile, threads, width).instructions();
 }
 
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
@@ -205,6 +227,13 @@ FactorCopies::Addresses FactorCopies::addresses(const SharedTile &tile,
   return {pointers, places};
 }
 
+/// What the windows of a copied factor cost these threads.
+static WindowCost windowCost(const SharedTile &tile, const FactorCopy &copy,
+                             int64_t threads) {
+  return WindowCost(tile, threads, copy.vectorWidth, copy.checkedDimensions,
+                    copy.elementsOfTrip);
+}
+
 int64_t FactorCopies::registers(const SharedTile &tile,
                                 const FactorCopy &copy) const {
   int64_t slots = tile.copySlots(threads, copy.vectorWidth);
@@ -221,7 +250,7 @@ int64_t FactorCopies::registers(const SharedTile &tile,
     bounds = tile.reduceContiguous && areWholeRows ? 1 : slots;
   int64_t registers = 2 * pointers + places + 2 * bounds;
   if (copy.hasWindows)
-    registers += windowRegistersOf(copy.checkedDimensions, slots);
+    registers += windowCost(tile, copy, threads).registers();
   if (isAsynchronous)
     return registers;
   // Rows along k in one tile: ptxas keeps more, though they are a constant
@@ -279,8 +308,7 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   if (isAsynchronous && !copy.isSpaceExact)
     ofAddresses += slots;
   if (copy.hasWindows)
-    ofAddresses += windowInstructionsOf(copy.checkedDimensions,
-                                        copy.elementsOfTrip, tile, slots);
+    ofAddresses += windowCost(tile, copy, threads).instructions();
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +

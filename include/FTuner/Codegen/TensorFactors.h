@@ -83,11 +83,13 @@ bool copiesAsynchronously(const DeviceSpec &device, const Workload &workload,
 
 /// Returns the registers that a thread keeps, and the instructions that it
 /// executes in a step, for positions of the windows of a factor that so many
-/// slots copy into `tile`; 0 of a factor without windows.
+/// threads copy into `tile` in vectors of `width` elements; 0 of a factor
+/// without windows.
 int64_t windowRegisters(const Workload &workload, unsigned factor,
-                        int64_t slots);
+                        const SharedTile &tile, int64_t threads, int64_t width);
 double windowInstructions(const Workload &workload, unsigned factor,
-                          const SharedTile &tile, int64_t slots);
+                          const SharedTile &tile, int64_t threads,
+                          int64_t width);
 
 /// How a factor is copied.
 struct FactorCopy {

@@ -111,7 +111,8 @@ SplitAxis SplitAxis::of(const TileEmission &tile, unsigned axis) {
 WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
                            const Operand &operand, SplitAxis space,
                            SplitAxis reduce, Value sliceStart,
-                           int64_t stepElements)
+                           int64_t stepElements,
+                           std::optional<int64_t> slotRows)
     : b(b), math(b), space(std::move(space)), reduce(std::move(reduce)),
       sliceStart(sliceStart), elementBytes(elementBytesOf(memory.getType())),
       global(globalPointer(b, memory)) {
@@ -140,6 +141,14 @@ WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
     if (operand.outside && !forms[dim]->asTerm())
       checked.push_back(dim);
   }
+  auto isOfLastLoop = [&](size_t dim) {
+    return llvm::any_of(forms[dim]->terms, [&](const AffineForm::Term &term) {
+      return term.axis == this->reduce.axis &&
+             term.loop + 1 == this->reduce.loopExtents.size();
+    });
+  };
+  if (staysInLoop && llvm::none_of(checked, isOfLastLoop))
+    this->slotRows = slotRows;
 }
 
 Values WindowSource::pointAt(const SplitAxis &axis, Value position) {
@@ -167,6 +176,13 @@ Values WindowSource::pointOfSlot(Value ofStep) {
   Values point(reduce.loopExtents.size(), math.constant(0));
   point.back() = ofStep;
   return point;
+}
+
+Value WindowSource::furtherInLoop(Value pointer, Value elements) {
+  Values point = pointOfSlot(elements), positions;
+  for (size_t dim = 0; dim < strides.size(); ++dim)
+    positions.push_back(termsOf(reduce, point, dim));
+  return advance(pointer, positions);
 }
 
 Value WindowSource::termsOf(const SplitAxis &axis, ValueRange point,
@@ -206,6 +222,11 @@ void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
                            Value distance) {
   Slot slot;
   slot.reduce = ofStep;
+  // Follows from the first one.
+  if (slotRows && !slots.empty()) {
+    slots.push_back(slot);
+    return;
+  }
   Values point = pointAt(space, position), positions;
   for (size_t dim = 0; dim < strides.size(); ++dim) {
     Value along = termsOf(space, point, dim);
@@ -232,7 +253,14 @@ void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
 
 SmallVector<CopySource::Place> WindowSource::placesOf(Value reduceOffset) {
   SmallVector<Place> places;
-  for (const Slot &slot : slots) {
+  for (auto [number, slot] : llvm::enumerate(slots)) {
+    if (slotRows && number > 0) {
+      Place place = places.front();
+      place.pointer =
+          furtherInLoop(place.pointer, math.constant(number * *slotRows));
+      places.push_back(place);
+      continue;
+    }
     Value position =
         staysInLoop ? reduceOffset : math.add(reduceOffset, slot.reduce);
     if (sliceStart)

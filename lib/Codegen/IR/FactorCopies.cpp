@@ -66,7 +66,9 @@ ftuner::factorSource(ImplicitLocOpBuilder &b, const ContractionTile &tile,
         b, global, operand, SplitAxis::of(tile, tile.axes.space(factor)),
         SplitAxis::of(tile, tile.axes.k),
         startsAtSlice(operand) ? Value() : tile.sliceStart,
-        shared.reduceContiguous ? shared.inner : shared.outer);
+        shared.reduceContiguous ? shared.inner : shared.outer,
+        shared.matrices == 1 ? rowsOfSlot(shared, threads, width)
+                             : std::nullopt);
   auto matrix =
       std::make_unique<MatrixSource>(b, shared, global, threads, width);
   if (operand.isPacked)

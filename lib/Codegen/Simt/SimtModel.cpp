@@ -134,8 +134,9 @@ public:
           factor.elementType != workload.accumulatorType();
       code.prologues[number] =
           prologueWork(workload, number, layout.copyWidths[number]);
-      code.windowInstructions[number] = windowInstructions(
-          workload, number, layout.factor(number), layout.copySlots(number));
+      code.windowInstructions[number] =
+          windowInstructions(workload, number, layout.factor(number),
+                             layout.threads(), layout.copyWidths[number]);
     }
     BlockWork work = simtWork(layout, code);
     work.registersPerThread = static_cast<double>(
@@ -423,8 +424,9 @@ int64_t SimtModel::spillMargin(const Workload &workload,
     if (!copiesWholeRows(shared, layout.threads(), width))
       ofSlot += shared.swizzle > 1 ? 4 : 3;
     ofSlot += prologueWork(workload, factor, width).registers;
-    margin += ofSlot * layout.copySlots(factor) +
-              windowRegisters(workload, factor, layout.copySlots(factor));
+    margin +=
+        ofSlot * layout.copySlots(factor) +
+        windowRegisters(workload, factor, shared, layout.threads(), width);
   }
   return margin;
 }

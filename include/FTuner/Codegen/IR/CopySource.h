@@ -108,10 +108,13 @@ class WindowSource final : public CopySource {
 public:
   /// `memory`: a memref with the dimensions of `operand`, which outlives the
   /// source, but for those that are batch axes. `sliceStart`: null for 0.
-  /// `stepElements`: elements of a step along the reduce axis.
+  /// `stepElements`: elements of a step along the reduce axis. `slotRows`:
+  /// elements along it from one slot to the next, which have one position along
+  /// the space axis; none where slots differ in that.
   WindowSource(mlir::ImplicitLocOpBuilder &b, Value memory,
                const Operand &operand, SplitAxis space, SplitAxis reduce,
-               Value sliceStart, int64_t stepElements);
+               Value sliceStart, int64_t stepElements,
+               std::optional<int64_t> slotRows);
   void addSlot(Value space, Value reduce, bool isClamped,
                Value distance) override;
   llvm::SmallVector<Place> placesOf(Value reduceOffset) override;
@@ -133,6 +136,9 @@ private:
   /// The part of a position along the reduce axis that a slot adds to that of
   /// its step: trips of the last loop.
   Values pointOfSlot(Value ofStep);
+  /// The pointer so many elements along the reduce axis further, which are
+  /// trips of the last loop.
+  Value furtherInLoop(Value pointer, Value elements);
   /// The terms of one axis in the position along a dimension, and, with it, the
   /// constant; null for 0.
   Value termsOf(const SplitAxis &axis, ValueRange point, size_t dim);
@@ -148,6 +154,9 @@ private:
   /// Whether a step lies in one trip of all loops of the reduce axis but the
   /// last one.
   bool staysInLoop;
+  /// Elements along the reduce axis from a slot to the next where all slots lie
+  /// inside or outside together, at constant distances from the first one.
+  std::optional<int64_t> slotRows;
   int64_t elementBytes;
   Value global;
   /// Of each dimension: elements from one index to the next, and its size.
