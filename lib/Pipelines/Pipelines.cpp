@@ -128,6 +128,8 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  if (!isPartial)
+    pm.addNestedPass<func::FuncOp>(createUKernelPutChannelsLastPass());
   pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
   pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
   UKernelNormalizeLinalgPassOptions normalization;

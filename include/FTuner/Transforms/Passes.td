@@ -95,6 +95,29 @@ def UKernelExpandViewsPass : Pass<"ukernel-expand-views", "::mlir::func::FuncOp"
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def UKernelPutChannelsLastPass : Pass<"ukernel-put-channels-last", "::mlir::func::FuncOp"> {
+  let summary = "Compute convolutions with channels last";
+  let description = [{
+    Rewrites the convolutions of a function whose channels lie before places
+    (NCHW) as ones whose channels are last (NHWC), each between two transposes.
+    Transposes move down through padding, elementwise operators, pools,
+    convolutions of each channel and concatenations, until they cancel or leave
+    the network. A function is rewritten if its convolutions are in types of at
+    most 16 bits, if one of them has at least 1152 taps times channels, or if
+    there are at least three, of more than one tap and at least 8 channels. An
+    image of fewer channels is read where it lies. Convolutions with groups stay.
+
+    ```mlir
+    %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<?x64x56x56xf16>, tensor<64x64x3x3xf16>) …
+    // becomes
+    %t = linalg.transpose ins(%x : …) outs(… : tensor<?x56x56x64xf16>) permutation = [0, 2, 3, 1]
+    %r = linalg.generic … ins(%t, %w : tensor<?x56x56x64xf16>, tensor<64x64x3x3xf16>) …
+    %y = linalg.transpose ins(%r : tensor<?x54x54x64xf32>) … permutation = [0, 3, 1, 2]
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::ModuleOp"> {
   let summary = "Bring contractions and elementwise chains into the form that workloads start from";
   let description = [{

@@ -60,17 +60,22 @@ LogicalResult ftuner::dropUnitLoops(PatternRewriter &rewriter,
 }
 
 namespace {
-/// Makes a contraction or convolution read the source of a transposed, broadcast or widened
-/// operand, so that memory holds only the narrow type.
+/// Makes a contraction, or a convolution's filter, read the source of a
+/// transposed, broadcast or widened operand, so that memory holds only the
+/// narrow type.
 struct FoldCopyIntoContraction
     : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
   LogicalResult matchAndRewrite(linalg::LinalgOp op,
                                 PatternRewriter &rewriter) const override {
-    if (!matchContraction(op) && !matchConvolution(op))
+    std::optional<Convolution> convolution = matchConvolution(op);
+    if (!matchContraction(op) && !convolution)
       return failure();
     for (OpOperand *operand : op.getDpsInputOperands()) {
+      // Kernels read the layout that an image was brought into.
+      if (convolution && operand->getOperandNumber() == convolution->image)
+        continue;
       std::optional<ProjectedCopy> copy =
           matchExactCopy(operand->get().getDefiningOp());
       if (!copy || (copy->cast && !isFactorType(copy->source.getType())))
