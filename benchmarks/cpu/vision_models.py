@@ -152,7 +152,7 @@ class UNet(nn.Module):
         self.down = nn.ModuleList([ResidualBlock(320, 320), ResidualBlock(320, 640)])
         self.halve = nn.ModuleList([nn.Conv2d(320, 320, 3, 2, 1), nn.Conv2d(640, 640, 3, 2, 1)])
         self.middle = ResidualBlock(640, 640)
-        self.double = nn.ModuleList(
+        self.grow = nn.ModuleList(
             [nn.ConvTranspose2d(640, 640, 4, 2, 1), nn.ConvTranspose2d(640, 320, 4, 2, 1)]
         )
         self.up = nn.ModuleList([ResidualBlock(1280, 640), ResidualBlock(640, 320)])
@@ -165,8 +165,8 @@ class UNet(nn.Module):
             kept.append(x)
             x = halve(x)
         x = self.middle(x)
-        for double, block in zip(self.double, self.up):
-            x = block(torch.cat([double(x), kept.pop()], 1))
+        for grow, block in zip(self.grow, self.up):
+            x = block(torch.cat([grow(x), kept.pop()], 1))
         return self.end(x)
 
 
