@@ -188,6 +188,14 @@ Extent ExtentAnalysis::groupOf(Value source, ArrayRef<int64_t> dims) {
   return result;
 }
 
+Extent
+ExtentAnalysis::productOf(ArrayRef<std::pair<Value, int64_t>> dimensions) {
+  Extent result = number(1);
+  for (auto [tensor, dim] : dimensions)
+    result = product(result, dimOf(tensor, dim));
+  return result;
+}
+
 Extent ExtentAnalysis::mixed(OpFoldResult size) {
   if (std::optional<int64_t> constant = getConstantIntValue(size))
     return number(*constant);

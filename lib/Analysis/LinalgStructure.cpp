@@ -41,8 +41,8 @@ std::optional<Contraction> ftuner::matchLoops(linalg::LinalgOp op) {
   return result;
 }
 
-/// Returns whether a position is a sum of multiples of loops, each at least
-/// once, and a constant.
+/// Returns whether a position is a constant plus multiples of loops, falls
+/// along none of these, and rises along one.
 static bool isWindow(AffineExpr position, unsigned numLoops) {
   if (isa<AffineDimExpr>(position))
     return true;
@@ -70,6 +70,11 @@ std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
         return isWindow(position, op.getNumLoops());
       }))
     return std::nullopt;
+  // A diagonal has a loop alone in two dimensions.
+  llvm::SmallDenseSet<AffineExpr> alone;
+  for (AffineExpr position : image.getResults())
+    if (isa<AffineDimExpr>(position) && !alone.insert(position).second)
+      return std::nullopt;
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
     bool inImage = image.isFunctionOfDim(loop),
@@ -78,7 +83,7 @@ std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
     if (inOut == linalg::isReductionIterator(iterators[loop]))
       return std::nullopt;
     if (inImage && inFilter)
-      (inOut ? result.groups : result.taps).push_back(loop);
+      (inOut ? result.groups : result.sums).push_back(loop);
     else if (inImage && inOut)
       result.pixels.push_back(loop);
     else if (inFilter && inOut)
@@ -86,7 +91,7 @@ std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
     else
       return std::nullopt;
   }
-  if (result.pixels.empty() || result.filters.empty() || result.taps.empty())
+  if (result.pixels.empty() || result.filters.empty() || result.sums.empty())
     return std::nullopt;
   return result;
 }

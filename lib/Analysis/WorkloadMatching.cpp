@@ -362,7 +362,7 @@ std::optional<StringRef> Product::assignWindows(ArrayRef<unsigned> resultLoops,
             image = source.getFactor(convolution->image).map;
   for (AffineExpr position : filter.getResults()) {
     unsigned loop = cast<AffineDimExpr>(position).getPosition();
-    if (llvm::is_contained(convolution->taps, loop))
+    if (llvm::is_contained(convolution->sums, loop))
       sums.push_back(loop);
   }
   if (auto inner = dyn_cast<AffineDimExpr>(image.getResults().back())) {

@@ -93,22 +93,26 @@ constexpr int64_t kWindowRegisters = 8;
 /// what they are multiplied with.
 static constexpr double kSplitInstructions = 24;
 
-/// Returns the elements of k of one trip of all its loops but the last; 0 if
-/// the extent of that is not known, or k has one loop.
-static int64_t elementsOfTrip(const Workload &workload) {
-  const Axis &axis = workload.axes[ContractionView(workload).k];
-  return axis.isFused() && axis.loops.back().range.isFixed()
-             ? axis.loops.back().range.min
-             : 0;
-}
-
-/// Returns the number of dimensions in which a factor's windows may lie
-/// outside.
-static int64_t checkedDimensions(const Operand &factor) {
+/// Returns what the windows of a factor say about copies, as CopySource.cpp
+/// emits them.
+static WindowFacts windowFacts(const Workload &workload,
+                               const Operand &factor) {
+  WindowFacts facts;
+  unsigned k = ContractionView(workload).k;
+  const Axis &axis = workload.axes[k];
+  if (axis.isFused() && axis.loops.back().range.isFixed())
+    facts.lastExtent = axis.loops.back().range.min;
   if (!factor.outside)
-    return 0;
-  return llvm::count_if(factor.windows,
-                        [](const AffineForm &form) { return !form.asTerm(); });
+    return facts;
+  for (const AffineForm &form : factor.windows) {
+    if (form.asTerm())
+      continue;
+    ++facts.checkedDimensions;
+    for (const AffineForm::Term &term : form.terms)
+      facts.checksLastLoop |=
+          term.axis == k && term.loop + 1 == axis.loops.size();
+  }
+  return facts;
 }
 
 namespace {
@@ -116,18 +120,21 @@ namespace {
 struct WindowCost {
   int64_t slots, checked;
   /// Slots whose places are worked out: the first alone where all have the same
-  /// pixel, and a step stays in one trip of all loops of k but the last.
+  /// pixel, and a step does not leave the last loop of k.
   int64_t places;
   /// Points of the loops along k that are worked out in a step.
   int64_t points;
 
   WindowCost(const SharedTile &tile, int64_t threads, int64_t width,
-             int64_t checked, int64_t elementsOfTrip)
-      : slots(tile.copySlots(threads, width)), checked(checked) {
+             const WindowFacts &facts)
+      : slots(tile.copySlots(threads, width)),
+        checked(facts.checkedDimensions) {
     int64_t step = tile.reduceContiguous ? tile.inner : tile.outer;
-    bool staysInLoop = elementsOfTrip != 0 && elementsOfTrip % step == 0;
+    bool staysInLoop = facts.lastExtent != 0 && facts.lastExtent % step == 0;
+    bool isOnePlace = staysInLoop && !facts.checksLastLoop &&
+                      rowsOfSlot(tile, threads, width);
     points = staysInLoop || tile.reduceContiguous ? 1 : slots;
-    places = staysInLoop && rowsOfSlot(tile, threads, width) ? 1 : slots;
+    places = isOnePlace ? 1 : slots;
   }
 
   /// Of 64 bits each: positions of slots, sizes and strides of dimensions, and
@@ -145,28 +152,24 @@ struct WindowCost {
 };
 } // namespace
 
-static WindowCost windowCost(const Workload &workload, unsigned factor,
-                             const SharedTile &tile, int64_t threads,
-                             int64_t width) {
-  const Operand &operand = ContractionView(workload).factor(factor);
-  return WindowCost(tile, threads, width, checkedDimensions(operand),
-                    elementsOfTrip(workload));
-}
-
 int64_t ftuner::windowRegisters(const Workload &workload, unsigned factor,
                                 const SharedTile &tile, int64_t threads,
                                 int64_t width) {
-  if (!ContractionView(workload).factor(factor).hasWindows())
+  const Operand &operand = ContractionView(workload).factor(factor);
+  if (!operand.hasWindows())
     return 0;
-  return windowCost(workload, factor, tile, threads, width).registers();
+  WindowFacts facts = windowFacts(workload, operand);
+  return WindowCost(tile, threads, width, facts).registers();
 }
 
 double ftuner::windowInstructions(const Workload &workload, unsigned factor,
                                   const SharedTile &tile, int64_t threads,
                                   int64_t width) {
-  if (!ContractionView(workload).factor(factor).hasWindows())
+  const Operand &operand = ContractionView(workload).factor(factor);
+  if (!operand.hasWindows())
     return 0;
-  return windowCost(workload, factor, tile, threads, width).instructions();
+  WindowFacts facts = windowFacts(workload, operand);
+  return WindowCost(tile, threads, width, facts).instructions();
 }
 
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
@@ -180,8 +183,7 @@ FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
   copy.hasWindows = operand.hasWindows();
   if (copy.hasWindows) {
     copy.isPitchKnown = false;
-    copy.checkedDimensions = checkedDimensions(operand);
-    copy.elementsOfTrip = elementsOfTrip(workload);
+    copy.windows = windowFacts(workload, operand);
     return copy;
   }
   // That of rows is the product of the extents behind theirs.
@@ -227,13 +229,6 @@ FactorCopies::Addresses FactorCopies::addresses(const SharedTile &tile,
   return {pointers, places};
 }
 
-/// What the windows of a copied factor cost these threads.
-static WindowCost windowCost(const SharedTile &tile, const FactorCopy &copy,
-                             int64_t threads) {
-  return WindowCost(tile, threads, copy.vectorWidth, copy.checkedDimensions,
-                    copy.elementsOfTrip);
-}
-
 int64_t FactorCopies::registers(const SharedTile &tile,
                                 const FactorCopy &copy) const {
   int64_t slots = tile.copySlots(threads, copy.vectorWidth);
@@ -250,7 +245,8 @@ int64_t FactorCopies::registers(const SharedTile &tile,
     bounds = tile.reduceContiguous && areWholeRows ? 1 : slots;
   int64_t registers = 2 * pointers + places + 2 * bounds;
   if (copy.hasWindows)
-    registers += windowCost(tile, copy, threads).registers();
+    registers +=
+        WindowCost(tile, threads, copy.vectorWidth, copy.windows).registers();
   if (isAsynchronous)
     return registers;
   // Rows along k in one tile: ptxas keeps more, though they are a constant
@@ -308,7 +304,8 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   if (isAsynchronous && !copy.isSpaceExact)
     ofAddresses += slots;
   if (copy.hasWindows)
-    ofAddresses += windowCost(tile, copy, threads).instructions();
+    ofAddresses += WindowCost(tile, threads, copy.vectorWidth, copy.windows)
+                       .instructions();
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +

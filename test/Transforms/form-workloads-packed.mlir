@@ -6,7 +6,7 @@
 // RUN: ftuner-opt %s --ukernel-form-workloads=paths=simt,mma 2>/dev/null | FileCheck %s --check-prefix=ALL
 
 // ALL-LABEL: @packed
-// ALL-NOT: ukernel.packed
+// ALL-NOT: ukernel.left
 // ALL-NOT: ukernel.workload
 // ALL-LABEL: @widened
 // ALL: arith.extsi {{.*}} : i4 to i8
@@ -20,7 +20,7 @@
 
 // CHECK-LABEL: @packed
 // CHECK: linalg.generic
-// CHECK-SAME: ukernel.packed
+// CHECK-SAME: ukernel.left
 // CHECK-NOT: ukernel.workload
 func.func @packed(%a: tensor<?x64xi4>, %b: tensor<64x96xi8>, %y: tensor<?x96xi32>) -> tensor<?x96xi32> {
   %r = linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}

@@ -41,6 +41,8 @@ public:
   Extent dimOf(mlir::Value tensor, int64_t dim);
   /// Returns the product of the sizes of some dimensions of a ranked tensor.
   Extent groupOf(mlir::Value source, llvm::ArrayRef<int64_t> dims);
+  /// Returns the product of the sizes of dimensions, each of a ranked tensor.
+  Extent productOf(llvm::ArrayRef<std::pair<mlir::Value, int64_t>> dimensions);
   /// Returns the extent of a value of type index.
   Extent valueOf(mlir::Value value);
 

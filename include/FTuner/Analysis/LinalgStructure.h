@@ -36,12 +36,13 @@ struct Convolution {
   llvm::SmallVector<unsigned> groups;  ///< in image, filter and out
   llvm::SmallVector<unsigned> pixels;  ///< in image and out
   llvm::SmallVector<unsigned> filters; ///< in filter and out
-  llvm::SmallVector<unsigned> taps;    ///< in image and filter: channels, too
+  llvm::SmallVector<unsigned> sums; ///< in image and filter: taps and channels
 };
 
 /// Matches a sum of products of its two inputs, on tensors, one of which is
-/// read by windows. There are pixels, filters and taps: each channel's own
-/// convolution, without filters, does not match.
+/// read by windows, with loops of pixels, filters and sums. A depthwise
+/// convolution has no loops of filters and does not match. No loop is two
+/// dimensions of the image.
 std::optional<Convolution> matchConvolution(mlir::linalg::LinalgOp op);
 
 /// Input of an operator that only moves elements.

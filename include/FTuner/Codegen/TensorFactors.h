@@ -91,6 +91,16 @@ double windowInstructions(const Workload &workload, unsigned factor,
                           const SharedTile &tile, int64_t threads,
                           int64_t width);
 
+/// What copies of a factor that is read by windows depend on.
+struct WindowFacts {
+  /// Dimensions in which a position may lie outside.
+  int64_t checkedDimensions = 0;
+  /// Extent of the last loop of k; 0 if it is not known, or k has one loop.
+  int64_t lastExtent = 0;
+  /// Whether a position that may lie outside depends on that loop.
+  bool checksLastLoop = false;
+};
+
 /// How a factor is copied.
 struct FactorCopy {
   /// Elements of a copy, and bytes of each in global memory.
@@ -98,11 +108,10 @@ struct FactorCopy {
   PrologueWork prologue = {};
   /// The distance of its rows in memory is a constant.
   bool isPitchKnown = true;
-  /// Read by windows: every vector has an address of its own, which each step
-  /// works out, and so many dimensions in which it may lie outside. Elements of
-  /// one trip of all loops of k but the last one; 0 if not known.
+  /// Whether the factor is read by windows, where every vector has an address
+  /// of its own, and what these say.
   bool hasWindows = false;
-  int64_t checkedDimensions = 0, elementsOfTrip = 0;
+  WindowFacts windows = {};
   /// Tiles never reach beyond the factor's extent of m or n.
   bool isSpaceExact = false;
 };

@@ -69,7 +69,7 @@ std::optional<ChannelsFirst> matchChannelsFirst(linalg::LinalgOp op) {
   if (!loops || !loops->groups.empty())
     return std::nullopt;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  ChannelsFirst found{*loops, withLast(maps[loops->image], loops->taps),
+  ChannelsFirst found{*loops, withLast(maps[loops->image], loops->sums),
                       withLast(maps[2], loops->filters)};
   if (isIdentityPermutation(found.image) || isIdentityPermutation(found.result))
     return std::nullopt;
@@ -301,7 +301,7 @@ private:
       int64_t taps = 1, channels = 1;
       SmallVector<int64_t> extents = op.getStaticLoopRanges();
       AffineMap image = op.getIndexingMapsArray()[found->loops.image];
-      for (unsigned loop : found->loops.taps) {
+      for (unsigned loop : found->loops.sums) {
         bool isChannel = llvm::is_contained(
             image.getResults(), getAffineDimExpr(loop, op.getContext()));
         int64_t extent =

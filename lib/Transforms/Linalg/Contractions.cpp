@@ -60,7 +60,7 @@ LogicalResult ftuner::dropUnitLoops(PatternRewriter &rewriter,
 }
 
 namespace {
-/// Makes a contraction, or a convolution's filter, read the source of a
+/// Makes a contraction or convolution read the source of a
 /// transposed, broadcast or widened operand, so that memory holds only the
 /// narrow type.
 struct FoldCopyIntoContraction
@@ -73,12 +73,16 @@ struct FoldCopyIntoContraction
     if (!matchContraction(op) && !convolution)
       return failure();
     for (OpOperand *operand : op.getDpsInputOperands()) {
-      // Kernels read the layout that an image was brought into.
-      if (convolution && operand->getOperandNumber() == convolution->image)
-        continue;
       std::optional<ProjectedCopy> copy =
           matchExactCopy(operand->get().getDefiningOp());
       if (!copy || (copy->cast && !isFactorType(copy->source.getType())))
+        continue;
+      // Kernels read the layout that an image was brought into, and repeated
+      // elements leave no windows.
+      bool isImage =
+          convolution && operand->getOperandNumber() == convolution->image;
+      if ((isImage && !copy->map.isIdentity()) ||
+          (convolution && !copy->map.isPermutation()))
         continue;
       SmallVector<AffineMap> maps = op.getIndexingMapsArray();
       unsigned number = operand->getOperandNumber();

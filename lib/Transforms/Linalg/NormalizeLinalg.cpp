@@ -353,7 +353,7 @@ bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   Operation *producer = operand->get().getDefiningOp();
   if (!consumer || !producer || matchContraction(consumer) ||
-      changesRoundings(operand))
+      matchConvolution(consumer) || changesRoundings(operand))
     return false;
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }

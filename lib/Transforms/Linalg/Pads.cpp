@@ -81,7 +81,7 @@ private:
                : tensor::CastOp::create(b, type, value).getResult();
   }
 };
-/// Reshapes that split dimensions without padding to before the padding.
+/// Moves reshapes that split dimensions without padding before the padding.
 struct ExpandBeforePad : public OpRewritePattern<tensor::ExpandShapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -100,21 +100,22 @@ struct ExpandBeforePad : public OpRewritePattern<tensor::ExpandShapeOp> {
          llvm::enumerate(expand.getReassociationIndices())) {
       OpFoldResult before = pad.getMixedLowPad()[dim],
                    after = pad.getMixedHighPad()[dim];
-      bool isPadded = getConstantIntValue(before) != 0 ||
-                      getConstantIntValue(after) != 0;
+      bool isPadded =
+          getConstantIntValue(before) != 0 || getConstantIntValue(after) != 0;
       if (isPadded && group.size() > 1)
         return rewriter.notifyMatchFailure(expand, "splits what is padded");
+      if (!isPadded && pad.getSourceType().getDimSize(dim) !=
+                           pad.getResultType().getDimSize(dim))
+        return rewriter.notifyMatchFailure(expand, "types know other sizes");
       for (int64_t part : group) {
         low.push_back(isPadded ? before : zero);
         high.push_back(isPadded ? after : zero);
-        sizes.push_back(isPadded
-                            ? tensor::getMixedSize(rewriter, pad.getLoc(),
-                                                   pad.getSource(), dim)
-                            : padded[part]);
-        shape.push_back(
-            isPadded ? pad.getSourceType().getDimSize(dim)
-                     : getConstantIntValue(padded[part])
-                           .value_or(ShapedType::kDynamic));
+        sizes.push_back(isPadded ? tensor::getMixedSize(rewriter, pad.getLoc(),
+                                                        pad.getSource(), dim)
+                                 : padded[part]);
+        shape.push_back(isPadded ? pad.getSourceType().getDimSize(dim)
+                                 : getConstantIntValue(padded[part])
+                                       .value_or(ShapedType::kDynamic));
       }
     }
     auto type =

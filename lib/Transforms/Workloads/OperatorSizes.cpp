@@ -65,10 +65,18 @@ static void forEachPlace(
   }
 }
 
+/// Returns the extent of neighbouring dimensions of a tensor.
 static Extent extentOf(ExtentAnalysis &extents, Value tensor,
                        ArrayRef<int64_t> dims) {
   return dims.size() == 1 ? extents.dimOf(tensor, dims.front())
                           : extents.groupOf(tensor, SmallVector<int64_t>(dims));
+}
+
+/// Returns the extent of an axis: the product of those of its loops.
+static Extent extentOf(ExtentAnalysis &extents, OperatorOpInterface op,
+                       unsigned axis) {
+  auto sources = op.getExtentSources(axis);
+  return extents.productOf(ArrayRef(sources));
 }
 
 /// Asserts that the points of fused axes are at most `maxExtent`, unless
@@ -76,17 +84,15 @@ static Extent extentOf(ExtentAnalysis &extents, Value tensor,
 static void assertPoints(OperatorOpInterface op, ExtentAnalysis &extents,
                          RewriterBase &rewriter, const Twine &where) {
   Location loc = op.getLoc();
-  AxisSet asserted;
-  forEachPlace(op, [&](Value tensor, ArrayRef<int64_t> dims, unsigned axis) {
-    if (dims.size() == 1 || asserted.contains(axis))
-      return;
-    SizeRange range =
-        toSizeRange(extents.rangeOf(extentOf(extents, tensor, dims)));
-    asserted.insert(axis);
+  for (unsigned axis : llvm::seq(op.getNumAxes())) {
+    auto sources = op.getExtentSources(axis);
+    if (sources.size() == 1)
+      continue;
+    SizeRange range = toSizeRange(extents.rangeOf(extentOf(extents, op, axis)));
     if (range.max && *range.max <= maxExtent)
-      return;
+      continue;
     Value points = arith::ConstantIndexOp::create(rewriter, loc, 1);
-    for (int64_t dim : dims)
+    for (auto [tensor, dim] : sources)
       points = rewriter.createOrFold<arith::MulIOp>(
           loc, points, rewriter.createOrFold<tensor::DimOp>(loc, tensor, dim));
     Value fits = arith::CmpIOp::create(
@@ -99,17 +105,36 @@ static void assertPoints(OperatorOpInterface op, ExtentAnalysis &extents,
             (isOfAll ? " elements"
                      : " points along " + op.getAxisName(axis).str()) +
             " in " + where.str());
-  });
+  }
+}
+
+/// Returns the extents of the dimensions of the maps: axes, and loops of fused
+/// ones; 1 for the fused axes themselves.
+static SmallVector<OpFoldResult> extentsOfDims(OperatorOpInterface op,
+                                               RewriterBase &rewriter) {
+  SmallVector<OpFoldResult> result(op.getNumAxes() + op.getFusedLoops().size(),
+                                   rewriter.getIndexAttr(1));
+  for (unsigned axis : llvm::seq(op.getNumAxes()))
+    for (unsigned dim : op.getDimsOfAxis(axis)) {
+      auto [tensor, place] = op.getExtentSource(dim);
+      result[dim] = tensor::getMixedSize(rewriter, op.getLoc(), tensor, place);
+    }
+  return result;
 }
 
 /// Asserts that windows end within operands, unless reads outside are defined.
+/// Without any point nothing is read.
 static void assertWindows(OperatorOpInterface op, RewriterBase &rewriter,
                           const Twine &where) {
   Location loc = op.getLoc();
-  unsigned numDims = op.getNumAxes() + op.getFusedLoops().size();
-  auto sizes = llvm::map_to_vector(llvm::seq(numDims), [&](unsigned dim) {
-    return getAffineDimExpr(dim, op->getContext());
-  });
+  SmallVector<OpFoldResult> extents;
+  Value isEmpty;
+  auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+    return rewriter.createOrFold<arith::CmpIOp>(loc, predicate, lhs, rhs);
+  };
+  auto either = [&](Value lhs, Value rhs) {
+    return lhs ? rewriter.createOrFold<arith::OrIOp>(loc, lhs, rhs) : rhs;
+  };
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     if (op.getOutside(number))
@@ -118,43 +143,31 @@ static void assertWindows(OperatorOpInterface op, RewriterBase &rewriter,
          llvm::enumerate(op.getMapOfOperand(number).getResults())) {
       if (isa<AffineDimExpr>(position))
         continue;
-      // Of sizes of loops, the last position that is read, and whether there is
-      // one: without points nothing is.
-      SmallVector<OpFoldResult> extents(numDims, rewriter.getIndexAttr(1));
-      Value reads =
-          arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true));
-      Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
-      for (unsigned loop = 0; loop < numDims; ++loop) {
-        if (!position.isFunctionOfDim(loop))
-          continue;
-        auto [tensor, ofTensor] = op.getExtentSource(loop);
-        Value extent =
-            rewriter.createOrFold<tensor::DimOp>(loc, tensor, ofTensor);
-        extents[loop] = getAsOpFoldResult(extent);
-        reads = rewriter.createOrFold<arith::AndIOp>(
-            loc, reads,
-            rewriter.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::ne,
-                                                 extent, zero));
+      if (extents.empty()) {
+        extents = extentsOfDims(op, rewriter);
+        Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+        for (OpFoldResult extent : extents)
+          if (getConstantIntValue(extent).value_or(0) == 0)
+            isEmpty = either(isEmpty, compare(arith::CmpIPredicate::eq,
+                                              getValueOrCreateConstantIndexOp(
+                                                  rewriter, loc, extent),
+                                              zero));
       }
       SmallVector<AffineExpr> last;
-      for (AffineExpr size : sizes)
-        last.push_back(size - 1);
+      for (unsigned loop = 0; loop < extents.size(); ++loop)
+        last.push_back(getAffineDimExpr(loop, op->getContext()) - 1);
       AffineExpr reach = position.replaceDims(last) + 1;
       Value reached = getValueOrCreateConstantIndexOp(
           rewriter, loc,
           affine::makeComposedFoldedAffineApply(
-              rewriter, loc, AffineMap::get(numDims, 0, reach), extents));
-      Value size =
-          rewriter.createOrFold<tensor::DimOp>(loc, operand.get(), dim);
-      Value fits = rewriter.createOrFold<arith::CmpIOp>(
-          loc, arith::CmpIPredicate::sle, reached, size);
-      Value isEmpty = rewriter.createOrFold<arith::XOrIOp>(
-          loc, reads,
-          arith::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(true)));
-      fits = rewriter.createOrFold<arith::OrIOp>(loc, fits, isEmpty);
+              rewriter, loc, AffineMap::get(extents.size(), 0, reach),
+              extents));
+      Value fits = compare(
+          arith::CmpIPredicate::sle, reached,
+          rewriter.createOrFold<tensor::DimOp>(loc, operand.get(), dim));
       if (matchPattern(fits, m_One()))
         continue;
-      cf::AssertOp::create(rewriter, loc, fits,
+      cf::AssertOp::create(rewriter, loc, either(isEmpty, fits),
                            "expected windows to end within dimension " +
                                std::to_string(dim) + " of the " +
                                operandName(op, number) + " in " + where.str());
@@ -162,8 +175,9 @@ static void assertWindows(OperatorOpInterface op, RewriterBase &rewriter,
   }
 }
 
-/// Also asserts that extents which are products of sizes are at most
-/// `maxExtent`.
+/// Asserts that sizes are equal that one axis or loop has, that points and
+/// windows are within bounds, and that extents which are products of sizes are
+/// at most `maxExtent`.
 void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
                          RewriterBase &rewriter, const Twine &where) {
   rewriter.setInsertionPoint(op);
@@ -256,9 +270,9 @@ static ArrayAttr makeRanges(OperatorOpInterface op, ExtentAnalysis &extents,
       ranges[axis] = range;
   });
   // No operand has all loops of such an axis as neighbours.
-  for (ukernel::RangeAttr &range : ranges)
+  for (auto [axis, range] : llvm::enumerate(ranges))
     if (!range)
-      range = toAttribute(op->getContext(), SizeRange{0, std::nullopt});
+      range = extents.rangeOf(extentOf(extents, op, axis));
   return rewriter.getArrayAttr(
       SmallVector<Attribute>(ranges.begin(), ranges.end()));
 }

@@ -1,7 +1,8 @@
-"""Transposed convolutions, as convolutions of the image itself."""
+"""Transposed convolutions as convolutions of the image itself, and forms that torch-mlir does not lower."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,9 +47,8 @@ def _transposed(
     biases = None
     if bias is not None:
         # The filters of one group are those of its first phase, then of the next one.
-        biases = torch.cat([bias.view(groups, 1, filters)] * _product(stride), 1).reshape(-1)
-    convolution = (aten.conv1d, aten.conv2d, aten.conv3d)[rank - 1]
-    y = convolution(y, weights, biases, [1] * rank, [0] * rank, [1] * rank, groups)
+        biases = torch.cat([bias.view(groups, 1, filters)] * math.prod(stride), 1).reshape(-1)
+    y = _FORWARD[rank](y, weights, biases, [1] * rank, [0] * rank, [1] * rank, groups)
     if all(step == 1 for step in stride):
         parts = y
     else:
@@ -80,13 +80,6 @@ def _dilated(weight: Tensor, dilation: Sequence[int]) -> Tensor:
         sizes = [*weight.shape[:dim], size * step, *weight.shape[dim + 1 :]]
         weight = wide.reshape(sizes).narrow(dim, 0, (size - 1) * step + 1)
     return weight
-
-
-def _product(values: Sequence[int]) -> int:
-    result = 1
-    for value in values:
-        result *= value
-    return result
 
 
 def _with_zeros_behind(
@@ -141,9 +134,46 @@ def _convolution(
     return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+def _unbatched(x: Tensor, weight: Tensor, bias: Tensor | None = None, *more: Any) -> Any:
+    """A convolution of one image without a dimension of images; NotImplemented for others."""
+    rank = weight.dim() - 2
+    if x.dim() != rank + 1:
+        return NotImplemented
+    return _FORWARD[rank](x.unsqueeze(0), weight, bias, *more).squeeze(0)
+
+
+def _padded(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: str = "valid",
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Any:
+    """A convolution with padding "same" or "valid"; the odd element of "same" is behind the image."""
+    rank = weight.dim() - 2
+    dilation = [*dilation] * rank if len(dilation) == 1 else dilation
+    if padding == "same":
+        amounts: list[int] = []
+        for size, step in reversed([*zip(weight.shape[2:], dilation)]):
+            total = (size - 1) * step
+            amounts += [total // 2, total - total // 2]
+        x = aten.constant_pad_nd(x, amounts) if any(amounts) else x
+    if x.dim() == rank + 1:
+        return _unbatched(x, weight, bias, stride, [0] * rank, dilation, groups)
+    return _FORWARD[rank](x, weight, bias, stride, [0] * rank, dilation, groups)
+
+
+_FORWARD = {1: aten.conv1d.default, 2: aten.conv2d.default, 3: aten.conv3d.default}
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.conv_transpose1d.default: _transposed,
     aten.conv_transpose2d.input: _transposed,
     aten.conv_transpose3d.input: _transposed,
     aten.convolution.default: _convolution,
+    **dict.fromkeys(_FORWARD.values(), _unbatched),
+    aten.conv1d.padding: _padded,
+    aten.conv2d.padding: _padded,
+    aten.conv3d.padding: _padded,
 }
