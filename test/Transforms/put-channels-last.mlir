@@ -1,4 +1,8 @@
 // RUN: ftuner-opt %s --ukernel-put-channels-last --canonicalize --cse -split-input-file | FileCheck %s
+// RUN: ftuner-opt %s --ukernel-put-channels-last -split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK: remark: layout: channels are put last for 1 convolution
+// REMARK: remark: layout: channels are put last for 2 convolutions
+// REMARK: remark: layout: channels are left before places for 1 convolution: transposes would take longer than they save
 
 // Two convolutions with what is between them: one transpose before, one behind.
 // The image of few channels is read where it lies.

@@ -32,9 +32,9 @@ static DialectRegistry &getRegistry() {
 
 /// The kinds of remarks, which their text begins with.
 static constexpr llvm::StringLiteral kRemarkKinds[] = {
-    "copy",   "dispatch",  "fallback",  "family",     "gated",    "measured",
-    "option", "plan",      "portable",  "prediction", "rejected", "search",
-    "spill",  "statistic", "undefined", "weights"};
+    "copy",     "dispatch", "fallback",  "family",    "gated",      "layout",
+    "measured", "option",   "plan",      "portable",  "prediction", "rejected",
+    "search",   "spill",    "statistic", "undefined", "weights"};
 
 bool RemarksParser::parse(llvm::cl::Option &option, llvm::StringRef,
                           llvm::StringRef text, std::string &value) {

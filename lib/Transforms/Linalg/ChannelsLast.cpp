@@ -274,7 +274,15 @@ struct UKernelPutChannelsLastPass
     : public ftuner::impl::UKernelPutChannelsLastPassBase<
           UKernelPutChannelsLastPass> {
   void runOnOperation() override {
-    if (!isWorthIt())
+    unsigned convolutions = 0;
+    bool isWanted = isWorthIt(convolutions);
+    if (convolutions > 0)
+      emitRemark(getOperation().getLoc(), "layout: ")
+          << "channels are " << (isWanted ? "put last" : "left before places")
+          << " for " << convolutions
+          << (convolutions == 1 ? " convolution" : " convolutions")
+          << (isWanted ? "" : ": transposes would take longer than they save");
+    if (!isWanted)
       return;
     RewritePatternSet patterns(&getContext());
     patterns.add<TransposeConvolution, SinkThroughOperator, SinkThroughPad,
@@ -290,9 +298,9 @@ struct UKernelPutChannelsLastPass
 
 private:
   /// Returns whether some convolution gains more than two transposes take, or
-  /// there are so many convolutions that they share these.
-  bool isWorthIt() {
-    unsigned convolutions = 0;
+  /// there are so many convolutions that they share these. Counts those with
+  /// channels before places, of windows that are no points.
+  bool isWorthIt(unsigned &convolutions) {
     bool isLarge = false;
     getOperation().walk([&](linalg::LinalgOp op) {
       std::optional<ChannelsFirst> found = matchChannelsFirst(op);
