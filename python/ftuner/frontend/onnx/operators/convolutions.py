@@ -63,7 +63,7 @@ def convolve(
     array = None if is_depthwise else w.array
     order: list[Size] = [depth, *windows.kernel]
     if array is not None:
-        w = e.constant(np.ascontiguousarray(np.moveaxis(array, 1, -1)), w.kind)
+        w = _laid_out(e, w, np.moveaxis(array, 1, -1))
         order = [*windows.kernel, depth]
     walk = [deep, *taps] if array is None else [*taps, deep]
     if groups == 1:
@@ -88,6 +88,13 @@ def convolve(
         range(deep, len(loops)),
     )
     return e.reshape(found, [batch, filters, *windows.counts])
+
+
+def _laid_out(e: Emitter, w: Value, array: Array) -> Value:
+    """Known weights in another order, with their name."""
+    result = e.constant(np.ascontiguousarray(array), w.kind)
+    result.name = w.name
+    return result
 
 
 def _with_bias(e: Emitter, n: Node, found: Value, bias: Value | None) -> Value:
@@ -208,7 +215,7 @@ def _weights_of_phases(
     phases = math.prod(strides)
     dims = [each * phases * groups, part, *taps]
     if w.array is not None:
-        return e.constant(_known_phases(w.array, groups, strides, dilations, taps), w.kind)
+        return _laid_out(e, w, _known_phases(w.array, groups, strides, dilations, taps))
     e.use(w)
     e.index(each)
     e.index(part)
