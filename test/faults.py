@@ -216,7 +216,7 @@ FAULTS = [
     (
         "windows begin where images do",
         CODEGEN + "CopySource.cpp",
-        "constant = operand.windows[dim].constant)",
+        "constant = forms[dim]->constant)",
         "constant = @ ? 0 : operand.windows[dim].constant)",
         (CONVOLUTION,),
     ),

@@ -70,10 +70,10 @@ std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
         return isWindow(position, op.getNumLoops());
       }))
     return std::nullopt;
-  // A diagonal has a loop alone in two dimensions.
-  llvm::SmallDenseSet<AffineExpr> alone;
+  // In a diagonal one loop is two dimensions.
+  llvm::SmallDenseSet<AffineExpr> plain;
   for (AffineExpr position : image.getResults())
-    if (isa<AffineDimExpr>(position) && !alone.insert(position).second)
+    if (isa<AffineDimExpr>(position) && !plain.insert(position).second)
       return std::nullopt;
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {

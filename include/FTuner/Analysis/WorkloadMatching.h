@@ -43,7 +43,7 @@ struct WorkloadSource {
   /// Dimension of the workload's maps, an axis or a loop of a fused one, of
   /// each loop of the contraction.
   llvm::SmallVector<unsigned, 4> contractionDims;
-  /// The same of each loop of the epilogue.
+  /// Dimension of the maps of each loop of the epilogue.
   llvm::SmallVector<unsigned, 4> epilogueDims;
   /// True if the contraction's second input is lhs: n is the innermost
   /// dimension of the result.

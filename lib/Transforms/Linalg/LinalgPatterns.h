@@ -59,8 +59,8 @@ void remarkOnCopies(mlir::FunctionOpInterface function);
 /// the tensor exists where the operator begins (ConcatenatedParts.cpp).
 void moveBeforeInsertion(mlir::tensor::InsertSliceOp insert);
 
-/// Adds patterns that rewrite negative padding as slices, and that move reshapes
-/// before padding (Pads.cpp).
+/// Adds patterns that rewrite negative padding as slices, and that move
+/// reshapes before padding (Pads.cpp).
 void populatePadPatterns(mlir::RewritePatternSet &patterns);
 
 /// Adds patterns that guard elements for which an assertion inside an operator

@@ -207,11 +207,11 @@ static LogicalResult verifyBatchAxes(WorkloadOp op) {
 static bool isAccess(AffineMap map, bool hasWindows) {
   if (!hasWindows)
     return map.isProjectedPermutation();
-  SmallVector<AffineExpr> alone;
+  SmallVector<AffineExpr> plain;
   for (AffineExpr position : map.getResults())
     if (isa<AffineDimExpr>(position))
-      alone.push_back(position);
-  return AffineMap::get(map.getNumDims(), 0, alone, map.getContext())
+      plain.push_back(position);
+  return AffineMap::get(map.getNumDims(), 0, plain, map.getContext())
       .isProjectedPermutation();
 }
 
@@ -270,10 +270,10 @@ static LogicalResult verifyMaps(WorkloadOp op) {
     if (failed(verifyProductAxes(op, number, map)))
       return failure();
     for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      auto alone = dyn_cast<AffineDimExpr>(result);
-      if (!alone || type.isDynamicDim(dim))
+      auto plain = dyn_cast<AffineDimExpr>(result);
+      if (!plain || type.isDynamicDim(dim))
         continue;
-      unsigned axis = alone.getPosition();
+      unsigned axis = plain.getPosition();
       int64_t size = type.getDimSize(dim);
       if (ShapedType::isStatic(extents[axis]) && extents[axis] != size)
         return op.emitOpError("expected ")

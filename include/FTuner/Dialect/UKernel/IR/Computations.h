@@ -24,8 +24,8 @@ ElementType toElementType(mlir::Type type);
 /// Returns an operand of that type, or a scalar, that the map accesses. The
 /// results of the map are sums of multiples of axes.
 Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
-/// The same of a map that has the loops of fused axes as dimensions behind
-/// `numAxes` axes, and of dimensions in groups (`ukernel::groupDimensions`).
+/// Returns an operand that a map accesses which has the loops of fused axes as
+/// dimensions after `numAxes` axes. `groups`: see `ukernel::groupDimensions`.
 Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map,
                   unsigned numAxes, llvm::ArrayRef<ukernel::FusedLoop> loops,
                   llvm::ArrayRef<mlir::ReassociationIndices> groups);

@@ -119,7 +119,7 @@ void setPaddedRows(OperatorOpInterface op, llvm::ArrayRef<int64_t> numbers);
 /// with one dimension for each group.
 llvm::SmallVector<mlir::ReassociationIndices>
 groupDimensions(OperatorOpInterface op, unsigned number);
-/// The same of a map over `numAxes` axes and the loops of fused ones.
+/// Groups the results of a map over `numAxes` axes and the loops of fused ones.
 /// `isInOnePiece` says of dimensions, by the first one and their number,
 /// whether their elements lie so.
 llvm::SmallVector<mlir::ReassociationIndices>

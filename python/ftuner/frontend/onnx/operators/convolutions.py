@@ -258,7 +258,8 @@ def _known_phases(
     pairs = [size for pair in zip(taps, strides) for size in pair]
     split = wide.reshape([groups, channels // groups, each, *pairs])
     of_taps, phases = ([3 + 2 * dim + more for dim in range(rank)] for more in (0, 1))
-    moved = np.flip(split, of_taps).transpose([0, *phases, 2, 1, *of_taps])
+    turned: Array = np.flip(split, tuple(of_taps))
+    moved: Array = turned.transpose([0, *phases, 2, 1, *of_taps])
     return moved.reshape([-1, channels // groups, *taps])
 
 

@@ -41,7 +41,7 @@ def _transposed(
     weight = _dilated(weight, dilation)
     dims = range(rank)
     taps = [-(-size // step) for size, step in zip(weight.shape[2:], stride)]
-    y = _with_zeros_behind(x, weight, stride, padding, output_padding, taps)
+    y = _with_zeros_around(x, weight, stride, padding, output_padding, taps)
     filters = weight.shape[1]
     weights = _weights_of_phases(weight, groups, stride, taps)
     biases = None
@@ -82,7 +82,7 @@ def _dilated(weight: Tensor, dilation: Sequence[int]) -> Tensor:
     return weight
 
 
-def _with_zeros_behind(
+def _with_zeros_around(
     x: Tensor,
     weight: Tensor,
     stride: Sequence[int],
@@ -96,7 +96,7 @@ def _with_zeros_behind(
     for dim in reversed(range(len(stride))):
         reached = weight.shape[2 + dim] + output_padding[dim] - padding[dim]
         amounts += [taps[dim] - 1, -(-reached // stride[dim]) - 1]
-    return aten.constant_pad_nd(x, amounts) if any(amounts) else x  # type: ignore[no-any-return]
+    return aten.constant_pad_nd(x, amounts) if any(amounts) else x
 
 
 def _weights_of_phases(
