@@ -232,15 +232,32 @@ DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
   AffineExpr operations = flopsOf(op, extents);
   AffineExpr zero = getAffineConstantExpr(0, context), bytes = zero;
   SmallVector<AffineExpr> reached = extentsOfDims(op, extents);
+  // Points of several dynamic loops count as those of the first of them. So the
+  // elements of their windows are those by which windows advance.
+  unsigned numAxes = extents.size();
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+  auto elementsAlong = [&](AffineExpr position) {
+    SmallVector<AffineExpr> ofPoints = reached;
+    SmallVector<AffineExpr> first(reached.size(), zero);
+    bool isOfPoints = false;
+    for (unsigned dim = 0; dim < reached.size(); ++dim) {
+      bool isFixed =
+          dim >= numAxes && ShapedType::isStatic(loops[dim - numAxes].extent);
+      if (isFixed)
+        ofPoints[dim] = zero;
+      else
+        isOfPoints |= position.isFunctionOfDim(dim);
+    }
+    if (!isa<ukernel::PointwiseOp>(*op) || !isOfPoints)
+      return ukernel::reachOf(position, reached);
+    return position.replaceDims(ofPoints) - position.replaceDims(first);
+  };
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     if (!isa<MemRefType>(type))
       continue;
-    auto sizes =
-        llvm::map_to_vector(op.getMatchingIndexingMap(&operand).getResults(),
-                            [&](AffineExpr position) {
-                              return ukernel::reachOf(position, reached);
-                            });
+    auto sizes = llvm::map_to_vector(
+        op.getMatchingIndexingMap(&operand).getResults(), elementsAlong);
     bytes = bytes + productOf(context, sizes, elementBytesOf(type));
   }
   NamedAttrList fields = makeWork(context, extents.size(),

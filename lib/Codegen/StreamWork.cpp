@@ -31,16 +31,19 @@ ElementInstructions ftuner::instructionsOf(const Computation &computation,
     bool isDouble = entry.operandType == ElementType::F64 ||
                     entry.resultType == ElementType::F64;
     bool isSpecial = entry.unit() == OperationUnit::Special;
+    // A multiply-add is one instruction.
+    double instructions =
+        entry.kind == OperationKind::MultiplyAdd ? entry.count : entry.flops();
     if (isDouble && entry.kind == OperationKind::Cast)
       doubles += entry.count * slotsPer(std::min(kDoubleCasts, sm.doubleLanes));
     else if (isDouble)
       doubles +=
-          (isSpecial ? kSpecialInstructions * entry.count : entry.flops()) *
+          (isSpecial ? kSpecialInstructions * entry.count : instructions) *
           slotsPer(sm.doubleLanes);
     else if (isSpecial)
       specials += entry.count;
     else
-      arithmetic += entry.flops();
+      arithmetic += instructions;
   }
   specials = std::max(specials - std::min(known, functionsOf(computation)), 0.);
   return {arithmetic + kSpecialFma * specials,

@@ -498,8 +498,8 @@ void KernelEmitter::enterSlice(ImplicitLocOpBuilder &b,
 void KernelEmitter::buildLoopSizes(ImplicitLocOpBuilder &b,
                                    gpu::GPUFuncOp func) {
   dimSizes.assign(sizes.begin(), sizes.end());
-  unsigned numDims = sizes.size() + workload.getFusedLoops().size();
-  dimSizes.resize(numDims);
+  SmallVector<ukernel::FusedLoop> loops = workload.getFusedLoops();
+  dimSizes.resize(sizes.size() + loops.size());
   if (llvm::none_of(llvm::seq(workload->getNumOperands()),
                     [&](unsigned number) {
                       return isHeldAgainstSizes(workload, number);
@@ -512,8 +512,12 @@ void KernelEmitter::buildLoopSizes(ImplicitLocOpBuilder &b,
       continue;
     Value rest = sizes[axis];
     for (unsigned dim : llvm::drop_begin(dims)) {
+      int64_t extent = loops[dim - sizes.size()].extent;
       auto [operand, ofOperand] = sourceOf(workload, dim);
-      dimSizes[dim] = sizeOfDim(b, func, operand, ofOperand);
+      dimSizes[dim] =
+          ShapedType::isStatic(extent)
+              ? arith::ConstantIndexOp::create(b, extent).getResult()
+              : sizeOfDim(b, func, operand, ofOperand);
       rest = b.createOrFold<arith::DivUIOp>(rest, dimSizes[dim]);
     }
     dimSizes[dims.front()] = rest;

@@ -32,8 +32,11 @@ static void addWindowSizes(ukernel::OperatorOpInterface op,
   for (unsigned axis : llvm::seq(op.getNumAxes())) {
     SmallVector<unsigned, 3> dims = op.getDimsOfAxis(axis);
     for (unsigned dim : llvm::drop_begin(dims)) {
+      const ukernel::FusedLoop &loop = loops[dim - op.getNumAxes()];
+      if (ShapedType::isStatic(loop.extent))
+        continue;
       auto [operand, ofOperand] = sourceOf(op, dim);
-      add(operand, ofOperand, loops[dim - op.getNumAxes()].name);
+      add(operand, ofOperand, loop.name);
     }
   }
 }

@@ -180,6 +180,9 @@ void buildFrontEndFormationPipeline(OpPassManager &pm,
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   buildFormationPipeline(pm, options, /*isPartial=*/false);
+  UKernelFormWindowsPassOptions windows;
+  windows.paths = namesOfPaths(options);
+  pm.addPass(createUKernelFormWindowsPass(windows));
   pm.addNestedPass<func::FuncOp>(createUKernelFuseWindowsPass());
   UKernelFormPointwisePassOptions pointwise;
   pointwise.paths = namesOfPaths(options);

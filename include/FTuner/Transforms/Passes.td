@@ -265,6 +265,44 @@ def UKernelAllocatePaddedRowsPass : Pass<"ukernel-allocate-padded-rows", "::mlir
                            "::mlir::memref::MemRefDialect"];
 }
 
+def UKernelFormWindowsPass : Pass<"ukernel-form-windows", "::mlir::ModuleOp"> {
+  let summary = "Turn pools and convolutions of each channel into a ukernel.pointwise";
+  let description = [{
+    Takes operators that reduce windows of static extents to one element for
+    each point of their other loops, such as pooling and convolutions of each
+    channel, if a codegen path computes them. They become a `ukernel.pointwise`
+    with taps. A `tensor.pad` of a known value before the operator becomes the
+    padding of an input. The accumulators start from the scalar of a fill, from
+    the body of an elementwise operator, such as the broadcast of a bias, or
+    from a tensor. An elementwise operator that alone reads the result at the
+    same points becomes the region `map`.
+
+    Windows of dynamic extents, padding of a value or of amounts that only the
+    run knows, and operators that a warp computes for each point stay; the pass
+    `ukernel-fuse-windows` prepares them for fallback kernels.
+
+    ```mlir
+    %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] { … tensor.yield %lowest : f32 }
+    %f = linalg.fill ins(%lowest : f32) outs(%e : …) -> tensor<?x64x56x56xf32>
+    %r = linalg.pooling_nchw_max {strides = dense<2> : vector<2xi64>} ins(%p, %w : …, tensor<3x3xf32>) outs(%f : …)
+    // becomes
+    %r = ukernel.pointwise ins(%x : …) outs(%e : tensor<?x64x56x56xf32>)
+           maps = [affine_map<(p, t, d0, d1, d2, d3, t0, t1) -> (d0, d1, 2 * d2 + t0 - 1, 2 * d3 + t1 - 1)>, …]
+           taps = [3, 3] padded = [0xFF800000 : f32] start { … } reduce { … } map { … }
+    ```
+  }];
+  let dependentDialects = [
+    "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
+    "::mlir::cf::ControlFlowDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"paths", "paths", "std::string", /*default=*/"\"\"",
+           "Codegen paths, separated by commas, that compute the operators; the "
+           "default ones without">];
+  let statistics = [
+    Statistic<"numFormed", "operators", "Number of operators formed">];
+}
+
 def UKernelFuseWindowsPass : Pass<"ukernel-fuse-windows", "::mlir::func::FuncOp"> {
   let summary = "Fuse windows that are reduced with their padding and what follows";
   let description = [{

@@ -1,8 +1,10 @@
 //===- Pointwise.h - Chains of elementwise operators as nests ---*- C++ -*-===//
 //
-// A pointwise workload reduces nothing: one computation makes the outputs'
-// elements of each point from elements of the inputs. Its one axis numbers the
-// points; with several loops it is fused of them, the last one fastest.
+// One computation of a pointwise workload makes the outputs' elements of each
+// point from elements of the inputs. Axis 0 numbers the points; with several
+// loops it is fused of them, the last one fastest. A pool or a convolution of
+// each channel has a second axis, fused of the loops over the window of a point
+// (its taps), which another computation reduces first.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_POINTWISE_H
@@ -44,6 +46,24 @@ public:
   int64_t widestBytes() const;
   /// Number of loops: 1 for an axis that is not fused.
   int64_t numLoops() const;
+
+  /// Extents of the loops over a window; empty without taps.
+  llvm::SmallVector<int64_t, 3> taps() const;
+  /// Number of taps of a point, 1 without.
+  int64_t numTaps() const;
+  /// Returns whether the operand has elements for the taps of a point.
+  bool hasTaps(const Operand &operand) const;
+  /// Number of positions along a dimension of an operand that the windows of
+  /// `width` neighbouring points have: neighbours share some.
+  int64_t numPositions(const Operand &operand, unsigned dim,
+                       int64_t width) const;
+  /// Number of elements, or vectors, that a thread reads of an operand for a
+  /// vector of `width` points.
+  int64_t numReads(const Operand &operand, int64_t width) const;
+  /// Number of elements of an operand that a block of neighbouring points
+  /// reads, each once. A dynamic loop counts as `loopExtent` points.
+  double numElementsOfBlock(const Operand &operand, int64_t points,
+                            int64_t loopExtent) const;
 
 private:
   const Workload *workload;

@@ -450,7 +450,11 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
             prefix + ukernel::kPortableSuffix);
 
   SmallVector<Value> extents;
-  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
+  for (auto [axis, known] : llvm::enumerate(op.getStaticExtents())) {
+    if (ShapedType::isStatic(known)) {
+      extents.push_back(arith::ConstantIndexOp::create(b, known));
+      continue;
+    }
     Value extent;
     for (auto [source, dim] : op.getExtentSources(axis)) {
       Value size = b.createOrFold<memref::DimOp>(source, dim);

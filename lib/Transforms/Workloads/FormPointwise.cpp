@@ -81,25 +81,38 @@ static bool shouldDropUnitDims(OpOperand *operand) {
                       });
 }
 
-/// Fuses the elementwise operators that are left. The normalization leaves some
-/// apart for products and reductions of rows, which have their operators now.
-static LogicalResult fuseElementwise(FunctionOpInterface function) {
+LogicalResult ftuner::fuseElementwise(FunctionOpInterface function) {
   RewritePatternSet patterns(function.getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
   linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
                                                      shouldDropUnitDims);
   populateDropUnitDimsPatterns(patterns);
   populateCleanupPatterns(patterns);
-  return applyPatternsGreedily(function, std::move(patterns));
+  LogicalResult result = applyPatternsGreedily(function, std::move(patterns));
+  if (failed(result))
+    function.emitError("elementwise operators did not reach a fixed form");
+  return result;
 }
 
-/// Returns true if the declared ranges allow more points than an axis may have.
-static bool mayExceedPoints(linalg::LinalgOp op, ExtentAnalysis &extents) {
+bool ftuner::mayExceedPoints(linalg::LinalgOp op, ExtentAnalysis &extents) {
   Value output = op.getDpsInits().front();
   int64_t rank = cast<RankedTensorType>(output.getType()).getRank();
   SizeRange range = toSizeRange(extents.rangeOf(
       extents.groupOf(output, llvm::to_vector(llvm::seq(rank)))));
   return range.max && *range.max > maxExtent;
+}
+
+FailureOr<PathSupport> ftuner::supportOfPaths(ModuleOp module,
+                                              StringRef paths) {
+  FailureOr<PathSupport> support = PathSupport::forModule(module);
+  if (failed(support) || paths.empty())
+    return support;
+  llvm::Expected<SmallVector<const CodegenModel *>> chosen =
+      parseCodegenModels(paths);
+  if (!chosen)
+    return module.emitError("option --paths: ")
+           << llvm::toString(chosen.takeError());
+  return support->restrictedTo(*chosen);
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,27 +126,15 @@ struct UKernelFormPointwisePass
   using UKernelFormPointwisePassBase::UKernelFormPointwisePassBase;
 
   void runOnOperation() override {
-    FailureOr<PathSupport> support = PathSupport::forModule(getOperation());
+    FailureOr<PathSupport> support = supportOfPaths(getOperation(), paths);
     if (failed(support))
       return signalPassFailure();
-    if (!paths.empty()) {
-      llvm::Expected<SmallVector<const CodegenModel *>> chosen =
-          parseCodegenModels(paths);
-      if (!chosen) {
-        getOperation().emitError("option --paths: ")
-            << llvm::toString(chosen.takeError());
-        return signalPassFailure();
-      }
-      support = support->restrictedTo(*chosen);
-    }
     IRRewriter rewriter(&getContext());
     WalkResult result = getOperation().walk([&](FunctionOpInterface function) {
       if (function.isExternal())
         return WalkResult::advance();
-      if (failed(fuseElementwise(function))) {
-        function.emitError("elementwise operators did not reach a fixed form");
+      if (failed(fuseElementwise(function)))
         return WalkResult::interrupt();
-      }
       copyConcatenatedParts(function);
       SmallVector<linalg::LinalgOp> ops;
       ExtentAnalysis extents(function);

@@ -130,6 +130,21 @@ bool hasPackedNumbers(linalg::LinalgOp op) {
   });
 }
 
+/// Returns true if an operator convolves each channel by itself, with some
+/// filters: as a product it would have only the window's taps along k, and only
+/// a channel's filters along n.
+bool isOfEachChannel(linalg::LinalgOp op) {
+  std::optional<Convolution> convolution = matchConvolution(op);
+  if (!convolution || convolution->groups.empty())
+    return false;
+  AffineMap image =
+      op.getMatchingIndexingMap(op.getDpsInputOperand(convolution->image));
+  return llvm::none_of(convolution->sums, [&](unsigned loop) {
+    return llvm::is_contained(image.getResults(),
+                              getAffineDimExpr(loop, op.getContext()));
+  });
+}
+
 /// Returns true if an operator may become a workload.
 bool isProduct(linalg::LinalgOp op) {
   return matchContraction(op) || matchConvolution(op);
@@ -193,14 +208,16 @@ private:
 
   /// Forms the contractions that match now. Returns true if it formed one.
   bool formWorkloads(FunctionOpInterface function, const PathSupport &support,
-                     RewriterBase &rewriter) {
+                     const PathSupport &rowSupport, RewriterBase &rewriter) {
     // Each round has an analysis of its own: it assumes assertions in the order
     // of the program, and has values that are erased between rounds.
     ExtentAnalysis extents(function);
     DenseSet<Value> constants = findLeftConstants(function);
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
-      if (leaveWindows && matchConvolution(op))
+      if ((leaveWindows && matchConvolution(op)) ||
+          (leavePointwise && isOfEachChannel(op) &&
+           isWindowWorkload(op, rowSupport)))
         return;
       if (isProduct(op) && !hasConstantOperands(op, constants))
         candidates.push_back(op);
@@ -246,7 +263,7 @@ private:
     for (linalg::GenericOp op : generics)
       (void)sumToProduct(op, rewriter);
     // A contraction may match only after another one has taken its operators.
-    while (formWorkloads(function, support, rewriter))
+    while (formWorkloads(function, support, rowSupport, rewriter))
       eraseDeadOps(function, rewriter);
     if (int64_t rows = formRowReductions(
             function, rowSupport, findLeftConstants(function), rewriter)) {
@@ -256,7 +273,8 @@ private:
     constants = findLeftConstants(function);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics() ||
-          (leavePointwise && isPointwiseWorkload(op, rowSupport)))
+          (leavePointwise && (isPointwiseWorkload(op, rowSupport) ||
+                              isWindowWorkload(op, rowSupport))))
         return;
       ++numFallbacks;
       InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");

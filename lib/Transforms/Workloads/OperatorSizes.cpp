@@ -86,7 +86,10 @@ static void assertPoints(OperatorOpInterface op, ExtentAnalysis &extents,
   Location loc = op.getLoc();
   for (unsigned axis : llvm::seq(op.getNumAxes())) {
     auto sources = op.getExtentSources(axis);
-    if (sources.size() == 1)
+    // The operator itself has the extents of a window's loops.
+    bool hasOwn =
+        llvm::any_of(sources, [](const auto &source) { return !source.first; });
+    if (sources.size() == 1 || hasOwn)
       continue;
     SizeRange range = toSizeRange(extents.rangeOf(extentOf(extents, op, axis)));
     if (range.max && *range.max <= maxExtent)
@@ -98,7 +101,8 @@ static void assertPoints(OperatorOpInterface op, ExtentAnalysis &extents,
     Value fits = arith::CmpIOp::create(
         rewriter, loc, arith::CmpIPredicate::ule, points,
         arith::ConstantIndexOp::create(rewriter, loc, maxExtent));
-    bool isOfAll = op.getNumAxes() == 1;
+    bool isOfAll = llvm::count(op.getLoopIteratorTypes(),
+                               utils::IteratorType::parallel) == 1;
     cf::AssertOp::create(
         rewriter, loc, fits,
         "expected at most " + std::to_string(maxExtent) +
@@ -114,10 +118,14 @@ static SmallVector<OpFoldResult> extentsOfDims(OperatorOpInterface op,
                                                RewriterBase &rewriter) {
   SmallVector<OpFoldResult> result(op.getNumAxes() + op.getFusedLoops().size(),
                                    rewriter.getIndexAttr(1));
+  SmallVector<int64_t> known = ukernel::staticSizesOfDims(op);
   for (unsigned axis : llvm::seq(op.getNumAxes()))
     for (unsigned dim : op.getDimsOfAxis(axis)) {
       auto [tensor, place] = op.getExtentSource(dim);
-      result[dim] = tensor::getMixedSize(rewriter, op.getLoc(), tensor, place);
+      result[dim] =
+          ShapedType::isStatic(known[dim])
+              ? OpFoldResult(rewriter.getIndexAttr(known[dim]))
+              : tensor::getMixedSize(rewriter, op.getLoc(), tensor, place);
     }
   return result;
 }
@@ -270,9 +278,12 @@ static ArrayAttr makeRanges(OperatorOpInterface op, ExtentAnalysis &extents,
       ranges[axis] = range;
   });
   // No operand has all loops of such an axis as neighbours.
+  SmallVector<int64_t, 4> known = op.getStaticExtents();
   for (auto [axis, range] : llvm::enumerate(ranges))
     if (!range)
-      range = extents.rangeOf(extentOf(extents, op, axis));
+      range = ShapedType::isStatic(known[axis])
+                  ? toAttribute(op->getContext(), SizeRange::fixed(known[axis]))
+                  : extents.rangeOf(extentOf(extents, op, axis));
   return rewriter.getArrayAttr(
       SmallVector<Attribute>(ranges.begin(), ranges.end()));
 }

@@ -5,6 +5,7 @@
 
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -18,42 +19,12 @@ using namespace mlir;
 using namespace ftuner;
 using ukernel::PointwiseOp;
 
-namespace {
-/// An elementwise operator as the operator that it becomes.
-struct PointwiseDescription {
-  linalg::LinalgOp op;
-  /// Numbers of the loops in the order of the first output's dimensions. There
-  /// are none if the tensors have no dimensions: then the axis has one point,
-  /// and each output is viewed as a tensor of one element.
-  SmallVector<unsigned> loops;
-  /// The operands that the body reads, with maps from the loops in the new
-  /// order; positions along dimensions of extent 1 are constant.
-  struct Input {
-    Value value;
-    AffineMap map;
-    BlockArgument argument;
-  };
-  SmallVector<Input> inputs;
-  SmallVector<AffineMap> outputMaps;
-  /// Scalars that the body takes from outside, without constants.
-  SmallVector<Value> scalars;
-
-  /// Returns true if maps have the loops as dimensions after the axis.
-  bool isFused() const { return loops.size() > 1; }
-  unsigned numDims() const { return isFused() ? loops.size() + 1 : 1; }
-};
-} // namespace
-
-/// Returns whether kernels have elements of the type in vectors, or one by one
-/// as bytes.
-static bool isElement(Type type) {
+bool ftuner::isPointElement(Type type) {
   return type.isIntOrFloat() && (fillsBytes(type) || type.isInteger(1)) &&
          toElementType(type) != ElementType::Other;
 }
 
-/// Returns whether the operations of the body are scalar ones, which a point
-/// computes by itself.
-static bool hasScalarBody(linalg::LinalgOp op) {
+bool ftuner::hasScalarBody(linalg::LinalgOp op) {
   return llvm::all_of(op.getBlock()->without_terminator(), [](Operation &op) {
     if (isa<linalg::IndexOp, cf::AssertOp>(op))
       return true;
@@ -100,7 +71,7 @@ static bool describeOutputs(PointwiseDescription &points) {
   for (OpOperand &output : op.getDpsInitsMutable()) {
     AffineMap map = op.getMatchingIndexingMap(&output);
     if (!map.isPermutation() || op.payloadUsesValueFromOperand(&output) ||
-        !isElement(getElementTypeOrSelf(output.get().getType())))
+        !isPointElement(getElementTypeOrSelf(output.get().getType())))
       return false;
     points.outputMaps.push_back(
         points.loops.empty()
@@ -119,7 +90,7 @@ static bool describeInputs(PointwiseDescription &points) {
       continue;
     AffineMap map = op.getMatchingIndexingMap(operand);
     Value value = operand->get();
-    if (!isElement(getElementTypeOrSelf(value.getType())))
+    if (!isPointElement(getElementTypeOrSelf(value.getType())))
       return false;
     auto type = dyn_cast<RankedTensorType>(value.getType());
     for (auto [dim, position] : llvm::enumerate(map.getResults())) {
@@ -137,14 +108,15 @@ static bool describeInputs(PointwiseDescription &points) {
   for (Value value : captured) {
     if (matchPattern(value, m_Constant()))
       continue;
-    if (!value.getType().isIndex() && !isElement(value.getType()))
+    if (!value.getType().isIndex() && !isPointElement(value.getType()))
       return false;
     points.scalars.push_back(value);
   }
   return true;
 }
 
-static std::optional<PointwiseDescription> describePoints(linalg::LinalgOp op) {
+std::optional<PointwiseDescription>
+ftuner::describePoints(linalg::LinalgOp op) {
   if (isa<linalg::FillOp, linalg::CopyOp>(*op) ||
       !op.hasPureTensorSemantics() || op->getNumRegions() != 1 ||
       op.getNumParallelLoops() != op.getNumLoops() ||
@@ -158,8 +130,7 @@ static std::optional<PointwiseDescription> describePoints(linalg::LinalgOp op) {
   return points;
 }
 
-/// Returns a map without the results that are constant.
-static AffineMap dropConstants(AffineMap map) {
+AffineMap ftuner::dropConstants(AffineMap map) {
   SmallVector<AffineExpr> positions;
   for (AffineExpr position : map.getResults())
     if (!isa<AffineConstantExpr>(position))
@@ -167,9 +138,7 @@ static AffineMap dropConstants(AffineMap map) {
   return AffineMap::get(map.getNumDims(), 0, positions, map.getContext());
 }
 
-/// Collapses the dimensions of a tensor along which its position is constant:
-/// those of extent 1.
-static Value collapseUnitDims(OpBuilder &b, Value tensor, AffineMap map) {
+Value ftuner::collapseUnitDims(OpBuilder &b, Value tensor, AffineMap map) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices group;
   for (auto [dim, position] : llvm::enumerate(map.getResults())) {
@@ -196,6 +165,43 @@ static Value viewAsOneElement(OpBuilder &b, Value tensor) {
 // The operator
 //===----------------------------------------------------------------------===//
 
+SmallVector<Value> ftuner::cloneScalarBody(linalg::LinalgOp op,
+                                           ArrayRef<unsigned> loops,
+                                           IRMapping &mapping,
+                                           RewriterBase &rewriter,
+                                           bool promote) {
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured)
+    if (!mapping.contains(value))
+      mapping.map(value,
+                  rewriter.clone(*value.getDefiningOp())
+                      ->getResult(cast<OpResult>(value).getResultNumber()));
+  for (Operation &inner : op.getBlock()->without_terminator()) {
+    // Fallback kernels do not check assertions either.
+    if (isa<cf::AssertOp>(inner))
+      continue;
+    auto index = dyn_cast<linalg::IndexOp>(inner);
+    if (!index && promote) {
+      clonePromoted(rewriter, inner, mapping);
+      continue;
+    }
+    if (!index) {
+      rewriter.clone(inner, mapping);
+      continue;
+    }
+    int64_t loop = llvm::find(loops, index.getDim()) - loops.begin();
+    mapping.map(
+        index.getResult(),
+        ukernel::IndexOp::create(rewriter, op.getLoc(), loop).getResult());
+  }
+  return llvm::map_to_vector(
+      op.getBlock()->getTerminator()->getOperands(), [&](Value value) {
+        Value found = mapping.lookupOrDefault(value);
+        return promote ? promoted(rewriter, op.getLoc(), found) : found;
+      });
+}
+
 /// Moves the body of the operator to the region of the new one.
 static void buildBody(const PointwiseDescription &points, PointwiseOp result,
                       ArrayRef<unsigned> argumentOfInput,
@@ -219,32 +225,9 @@ static void buildBody(const PointwiseDescription &points, PointwiseOp result,
                                          scalar.getType(), value);
     mapping.map(scalar, value);
   }
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value value : captured)
-    if (!mapping.contains(value))
-      mapping.map(value,
-                  rewriter.clone(*value.getDefiningOp())
-                      ->getResult(cast<OpResult>(value).getResultNumber()));
-  for (Operation &inner : op.getBlock()->without_terminator()) {
-    // Fallback kernels do not check assertions either.
-    if (isa<cf::AssertOp>(inner))
-      continue;
-    auto index = dyn_cast<linalg::IndexOp>(inner);
-    if (!index) {
-      rewriter.clone(inner, mapping);
-      continue;
-    }
-    int64_t loop =
-        llvm::find(points.loops, index.getDim()) - points.loops.begin();
-    mapping.map(
-        index.getResult(),
-        ukernel::IndexOp::create(rewriter, op.getLoc(), loop).getResult());
-  }
-  auto yielded = llvm::map_to_vector(
-      op.getBlock()->getTerminator()->getOperands(),
-      [&](Value value) { return mapping.lookupOrDefault(value); });
-  ukernel::YieldOp::create(rewriter, op.getLoc(), yielded);
+  ukernel::YieldOp::create(
+      rewriter, op.getLoc(),
+      cloneScalarBody(op, points.loops, mapping, rewriter));
 }
 
 static PointwiseOp buildPoints(const PointwiseDescription &points,
@@ -279,7 +262,8 @@ static PointwiseOp buildPoints(const PointwiseDescription &points,
       output = viewAsOneElement(rewriter, output);
   auto result = PointwiseOp::create(
       rewriter, loc, TypeRange(outputs), inputs, outputs,
-      rewriter.getAffineMapArrayAttr(maps), /*ranges=*/ArrayAttr(),
+      rewriter.getAffineMapArrayAttr(maps), /*taps=*/DenseI64ArrayAttr(),
+      /*padded=*/ArrayAttr(), /*ranges=*/ArrayAttr(),
       /*plan=*/FlatSymbolRefAttr());
   buildBody(points, result, argumentOfInput, rewriter);
   return result;

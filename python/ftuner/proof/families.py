@@ -345,12 +345,17 @@ class Pointwise(TableFamily):
         return pointwise_operators.OPERATORS[self.operator]
 
     def text(self) -> str:
-        region = f"map {self.entry.region(self.type)}"
-        return self._module("ukernel.pointwise", self.entry.maps(), region, self._plan())
+        regions = self.entry.regions(self.type)
+        return self._module("ukernel.pointwise", self.entry.maps(), regions, self._plan())
 
     def _plan(self) -> str:
+        taps = self.entry.taps
+        reduced = ", reduce = [1]" if taps else ""
+
         def family(schedule: str, tile: Sequence[int]) -> str:
-            return f"<#ukernel.{self.path}<{schedule}>, axis = 0, tiles = [{list(tile)}]>"
+            return (
+                f"<#ukernel.{self.path}<{schedule}>, axis = 0, tiles = [{[*tile, *taps]}]{reduced}>"
+            )
 
         families = [family(self.schedule, self.tiles[0]), family(*self.fallback)]
         return (

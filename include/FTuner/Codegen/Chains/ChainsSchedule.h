@@ -22,6 +22,12 @@
 // trip of the last loop, so that its points follow each other there. Loops that
 // are adjacent in all such operands are one.
 //
+// A thread reduces the windows of a vector's points together, tap by tap. It
+// reads an element that several of the points have in their windows once. A
+// read of a padded input takes the nearest element inside, and a selection
+// replaces this by the padding: there are no branches. The inner loops over a
+// window are unrolled, up to 64 taps.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_CHAINS_CHAINSSCHEDULE_H
 #define FTUNER_CODEGEN_CHAINS_CHAINSSCHEDULE_H
@@ -71,6 +77,12 @@ struct ChainsLayout {
   int64_t points() const { return vector * vectors; }
   /// Points of a block.
   int64_t tile() const { return schedule.threads * points(); }
+  /// Tile of a block along the axes of a workload: points, and all taps.
+  BlockTile tiles(const Workload &workload) const;
+
+  static constexpr int64_t kMaxUnrolledTaps = 64;
+  /// Returns true if the loops over a window from `loop` on are unrolled.
+  static bool hasUnrolledTaps(llvm::ArrayRef<int64_t> taps, unsigned loop);
 
   /// Returns the maximum number of points in a vector if the widest element has
   /// so many bytes.

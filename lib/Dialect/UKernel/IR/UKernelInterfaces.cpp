@@ -44,8 +44,11 @@ ftuner::ukernel::staticSizesOfDims(OperatorOpInterface op) {
                             sizes[axis] = type.getDimSize(dim);
                           return true;
                         });
-  for (const FusedLoop &loop : loops)
+  for (auto [number, loop] : llvm::enumerate(loops)) {
     sizes[loop.axis] = 1;
+    if (ShapedType::isStatic(loop.extent))
+      sizes[numAxes + number] = loop.extent;
+  }
   for (auto [number, loop] : llvm::enumerate(loops)) {
     int64_t extent = sizes[numAxes + number];
     int64_t &product = sizes[loop.axis];
@@ -412,7 +415,9 @@ static LogicalResult verifySpaceOperands(ReductionOpInterface op) {
 
 /// operator_c7.
 static LogicalResult verifyShapes(OperatorOpInterface op) {
-  SmallVector<int64_t> sizes;
+  SmallVector<int64_t> sizes(op.getNumAxes(), ShapedType::kDynamic);
+  for (const FusedLoop &loop : op.getFusedLoops())
+    sizes.push_back(loop.extent);
   std::optional<bool> areTensors;
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = dyn_cast<ShapedType>(operand.get().getType());
@@ -425,7 +430,6 @@ static LogicalResult verifyShapes(OperatorOpInterface op) {
              << operand.getOperandNumber() << " of " << type;
     areTensors = isTensor;
     AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
-    sizes.resize(map.getNumDims(), ShapedType::kDynamic);
     for (auto [position, size] :
          llvm::zip_equal(map.getResults(), type.getShape())) {
       auto dim = dyn_cast<AffineDimExpr>(position);
@@ -450,9 +454,14 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   if (failed(verifyLoops(op)) || failed(verifyMaps(op)))
     return failure();
   SmallVector<FusedLoop> loops = op.getFusedLoops();
+  auto hasExtent = [&](unsigned dim) {
+    return (dim >= numAxes &&
+            ShapedType::isStatic(loops[dim - numAxes].extent)) ||
+           op.getExtentSource(dim).first;
+  };
   for (unsigned axis : llvm::seq(numAxes))
     for (unsigned dim : op.getDimsOfAxis(axis))
-      if (!op.getExtentSource(dim).first)
+      if (!hasExtent(dim))
         return op->emitOpError("expected a dimension that ")
                << (dim < numAxes ? op.getAxisName(axis)
                                  : StringRef(loops[dim - numAxes].name))

@@ -30,10 +30,12 @@ struct SliceState {
   mlir::AffineMap map;
 };
 
-/// One of the loops of a fused axis, and its name in small letters: "p".
+/// One of the loops of a fused axis, and its name in small letters: "p". The
+/// extent is that of operands' dimensions, unless the operator itself has it.
 struct FusedLoop {
   unsigned axis;
   std::string name;
+  int64_t extent = mlir::ShapedType::kDynamic;
 };
 
 // The interfaces that an operator inherits name these without a namespace.

@@ -38,8 +38,9 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     `Workload` from it, plan, bufferize and dispatch it, and a codegen path says
     of the `Workload` whether it computes it.
 
-    * `operator_c1`: there are axes. For each, or for each loop of a fused one,
-      there is an operand one of whose dimensions it indexes alone.
+    * `operator_c1`: there are axes. For each, or for each loop of a fused one
+      whose extent the operator does not have itself, there is an operand one of
+      whose dimensions it indexes alone.
     * `operator_c2`: there is a map of all axes and loops for each operand, of
       sums of multiples of them, one for each of its dimensions. Maps name the
       loops of fused axes and not these.

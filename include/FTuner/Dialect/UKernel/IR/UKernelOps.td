@@ -427,14 +427,31 @@ def UKernel_PointwiseOp : UKernel_Op<"pointwise", [
     `ukernel.index` gives the position of a point along a loop, or along p if
     there is only one loop.
 
+    `taps` makes the operator a pool or a convolution of each channel: every
+    point reduces a window. `taps` are the extents of the window's loops. They
+    are the loops of a second axis t, which is reduced; maps have t as dimension
+    after p, and the window's loops as dimensions after those of p. `start`
+    yields the accumulators of a point. `reduce` runs for every tap, the last
+    loop fastest: it takes an element of every input, then the accumulators, and
+    yields the next accumulators. `start` takes the inputs whose maps have no
+    tap; `map` takes these and the last accumulators.
+
+    A read outside of a padded input gives the padding: `padded` has a value, or
+    `unit` for none, for every input. Reads of other inputs lie inside.
+
     Buffers may have any strides. An input that has the map of an output may
     share its buffer.
 
-    * `pointwise_c1`: maps have one dimension, or one and from two to eight
-      loops.
+    * `pointwise_c1`: without taps, maps have one dimension, or one and from two
+      to eight loops. With taps they have one dimension more, and one more for
+      each tap loop.
     * `pointwise_c2`: each output has one dimension for each loop, indexed by that
       loop only; the first output has them in the order of the loops.
     * `pointwise_c3`: `map` yields elements of the outputs.
+    * `pointwise_c4`: there are `start` and `reduce` if there are taps, of
+      positive extents, up to 4096 in all; `reduce` yields values of the types
+      that `start` yields.
+    * `pointwise_c5`: padding has the type of the input's elements.
 
     ```mlir
     // y = x + bias
@@ -446,23 +463,54 @@ def UKernel_PointwiseOp : UKernel_Op<"pointwise", [
         %s = arith.addf %a, %b : f32
         ukernel.yield %s : f32
       } -> tensor<?x?xf32>
+    // y = max of x[p - 1], x[p], x[p + 1], then ReLU
+    %y = ukernel.pointwise ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>)
+      maps = [affine_map<(p, t, t0) -> (p + t0 - 1)>, affine_map<(p, t, t0) -> (p)>]
+      taps = [3] padded = [0xFF800000 : f32] start {
+        %lowest = arith.constant 0xFF800000 : f32
+        ukernel.yield %lowest : f32
+      } reduce {
+      ^bb0(%a: f32, %acc: f32):
+        %m = arith.maximumf %acc, %a : f32
+        ukernel.yield %m : f32
+      } map {
+      ^bb0(%m: f32):
+        %zero = arith.constant 0.0 : f32
+        %r = arith.maximumf %m, %zero : f32
+        ukernel.yield %r : f32
+      } -> tensor<?xf32>
     ```
   }];
   let arguments = (ins Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outputs,
                        AffineMapArrayAttr:$indexing_maps,
+                       OptionalAttr<DenseI64ArrayAttr>:$taps,
+                       OptionalAttr<ArrayAttr>:$padded,
                        OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let regions = (region SizedRegion<1>:$map);
+  let regions = (region MaxSizedRegion<1>:$start, MaxSizedRegion<1>:$reduce,
+                        SizedRegion<1>:$map);
   let assemblyFormat = [{
     (`plan` `(` $plan^ `)`)? (`ins` `(` $inputs^ `:` type($inputs) `)`)?
     `outs` `(` $outputs `:` type($outputs) `)` `maps` `=` $indexing_maps
-    (`ranges` `=` $ranges^)? `map` $map attr-dict (`->` type($results)^)?
+    (`taps` `=` $taps^)? (`padded` `=` $padded^)? (`ranges` `=` $ranges^)?
+    (`start` $start^)? (`reduce` $reduce^)? `map` $map attr-dict (`->` type($results)^)?
   }];
+  let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr unsigned kMaxLoops = 8;
-    /// Returns the number of loops: 1 if the axis p is the only dimension.
+    static constexpr int64_t kMaxTaps = 4096;
+    /// Returns the number of loops of points: 1 if p is not fused.
     unsigned getNumLoops();
+    /// Returns the number of loops over a window; 0 without taps.
+    unsigned getNumTapLoops() { return getTaps().value_or(::llvm::ArrayRef<int64_t>()).size(); }
+    /// Returns true if an operand has elements for the taps of a point, and not
+    /// only one.
+    bool hasTaps(unsigned number);
+    /// Returns the numbers of the inputs without taps.
+    ::llvm::SmallVector<unsigned> getPlainInputs();
+    /// Returns the value of reads outside of an input; null if it is not padded.
+    ::mlir::TypedAttr getPadding(unsigned number);
 
     // OperatorOpInterface
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputsMutable(); }
@@ -470,6 +518,7 @@ def UKernel_PointwiseOp : UKernel_Op<"pointwise", [
     ::llvm::StringRef getAxisName(unsigned axis);
     ::llvm::SmallVector<::ftuner::ukernel::FusedLoop> getFusedLoops();
     ::ftuner::OperandRole getOperandRole(unsigned number);
+    std::optional<::ftuner::Identity> getOutside(unsigned number);
     void describe(::ftuner::Workload &workload);
     bool readsOutput() { return false; }
     bool takesAnyStrides() { return true; }
