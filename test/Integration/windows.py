@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs random operators over windows in the emulator, against the reference.
 
-Sums, averages, maxima, minima and convolutions of each channel, named or as generics, of one to three spatial
-dimensions, channels first or last, with strides, dilations and padding before them, which counts in an average or does
-not; of f32, f16, bf16, i8 in i32, and f64; NaN and infinities among the elements; static and dynamic sizes; an
-elementwise operator behind them; what they start from as a number or a tensor; windows that are the whole image; bounds
-and race checks, threads in random order, addresses off their alignment. Each must be one kernel; that of a whole image
-one of rows.
+Sums, averages, maxima, minima and convolutions of each channel, with one filter or several for a channel, named or as
+generics, of one to three spatial dimensions, channels first or last, with strides, dilations and padding before them,
+which counts in an average or does not; of f32, f16, bf16, i8 in i32, and f64; NaN and infinities among the elements;
+static and dynamic sizes, smaller than the window and 0, too; an elementwise operator behind them: a scale, a bias of
+each channel and a ReLU, another tensor; accumulators that start from a number, a vector or a tensor; windows that are
+the whole image; bounds and race checks, threads in random order, addresses off their alignment. Each must be one kernel
+of the codegen path chains; that of a whole image one of rows.
 
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
@@ -66,10 +67,16 @@ class Windows:
         )
         self.is_static = rng.random() < 0.5
         self.has_start = rng.random() < 0.2 and not self.is_whole
-        self.epilogue = rng.choice([None, "scale", "add"]) if not self.is_integer else None
+        #: An accumulator starts from a vector of channels, which is broadcast.
+        self.has_bias = rng.random() < 0.15 and not self.has_start and not self.is_whole
+        self.epilogue = rng.choice([None, "scale", "add", "relu"]) if not self.is_integer else None
+        #: Filters of each channel; None if the result has no dimension of them.
+        self.filters = (
+            rng.choice([1, 3, 4, 8]) if self.kind == "channel" and rng.random() < 0.4 else None
+        )
         self.counts_padding = rng.random() < 0.5
         self.misalign = rng.random() < 0.3
-        #: Where the value of the padding stands: before the padding or in it.
+        #: Whether the value of the padding stands in it, and not before it.
         self.is_inside = rng.random() < 0.3
         self.batch, self.channels = rng.choice([1, 2, 3]), rng.choice([1, 3, 8, 33])
         self.strides, self.dilations, self.windows, self.low, self.high, self.sizes = (
@@ -88,8 +95,15 @@ class Windows:
                 rng.choice([1, 1, 2]),
             )
             low, high = (rng.choice([0, 1, 2]), rng.choice([0, 1, 2])) if is_padded else (0, 0)
-            size = max(dilation * (window - 1) + 1 - low - high, 1) + rng.choice([0, 1, 2, 5, 9])
+            if is_padded and rng.random() < 0.15:
+                # The window may lie outside as a whole.
+                low, high = dilation * (window - 1) + 1, rng.choice([0, dilation * (window - 1)])
+            least = 0 if not self.is_static and rng.random() < 0.1 else 1
+            size = max(dilation * (window - 1) + 1 - low - high, least) + rng.choice(
+                [0, 1, 2, 5, 9]
+            )
             if self.is_whole:
+                size = max(size, 1)
                 window, stride, dilation, low, high = size, rng.choice([1, size]), 1, 0, 0
             for values, value in (
                 (self.windows, window),
@@ -100,10 +114,13 @@ class Windows:
                 (self.sizes, size),
             ):
                 values.append(value)
+        # Rows of whole vectors, in which neighbours share elements.
+        if not self.is_last and not self.is_whole and rng.random() < 0.5:
+            while self.places()[-1] % 8 or not self.places()[-1]:
+                self.sizes[-1] += 1
         # A window of one element is an element.
         self.is_whole = (
             self.kind != "channel"
-            and self.type != "f64"
             and math.prod(self.windows) > 1
             and self.windows == self.padded() == self.sizes
         )
@@ -124,7 +141,9 @@ class Windows:
             "is_named",
             "is_static",
             "has_start",
+            "has_bias",
             "epilogue",
+            "filters",
             "misalign",
             "is_padded",
             "is_counted",
@@ -140,6 +159,18 @@ class Windows:
     def ordered(self, batch, channel, space):
         return [batch, *space, channel] if self.is_last else [batch, channel, *space]
 
+    def result(self, batch, channel, filters, space):
+        """Values in the order of the result in memory, which may have a dimension of each channel's filters."""
+        if self.filters is None:
+            return self.ordered(batch, channel, space)
+        if self.is_last:
+            return [batch, *space, channel, filters]
+        return [batch, channel, filters, *space]
+
+    def place(self, dim):
+        """The number of a spatial dimension of the result."""
+        return dim + (1 if self.is_last else 2 if self.filters is None else 3)
+
     def tensor(self, space, kind):
         sizes = self.ordered(
             "?",
@@ -147,6 +178,22 @@ class Windows:
             space if self.is_static else ["?"] * self.rank,
         )
         return f"tensor<{'x'.join(map(str, sizes))}x{kind}>"
+
+    def shape(self):
+        return self.result(self.batch, self.channels, self.filters or 1, self.places())
+
+    def out(self):
+        """The type of the result."""
+        sizes = self.result(
+            "?",
+            self.channels if self.is_static else "?",
+            self.filters if self.is_static else "?",
+            self.places() if self.is_static else ["?"] * self.rank,
+        )
+        return f"tensor<{'x'.join(map(str, sizes))}x{self.wide}>"
+
+    def vector(self):
+        return f"tensor<{self.channels if self.is_static else '?'}x{self.wide}>"
 
     def padded(self):
         return [low + size + high for low, size, high in zip(self.low, self.sizes, self.high)]
@@ -162,22 +209,29 @@ class Windows:
     def arguments(self):
         data = f"@{self.data}" if self.data else ""
         image = "x".join(map(str, self.ordered(self.batch, self.channels, self.sizes)))
-        out = "x".join(map(str, self.ordered(self.batch, self.channels, self.places())))
+        out = "x".join(
+            map(str, self.result(self.batch, self.channels, self.filters, self.places()))
+        )
         found = [("%x", self.tensor(self.sizes, self.type), f"{image}x{self.type}{data}")]
         if self.kind == "channel":
             window = "x".join(map(str, self.windows))
-            channels = self.channels if self.is_static else "?"
+            filters = [self.channels, *([] if self.filters is None else [self.filters])]
+            static = "x".join(map(str, filters))
             found.append(
                 (
                     "%k",
-                    f"tensor<{window}x{channels}x{self.type}>",
-                    f"{window}x{self.channels}x{self.type}",
+                    f"tensor<{window}x{static if self.is_static else 'x'.join('?' * len(filters))}x{self.type}>",
+                    f"{window}x{static}x{self.type}",
                 )
             )
         if self.has_start:
-            found.append(("%s", self.tensor(self.places(), self.wide), f"{out}x{self.wide}"))
+            found.append(("%s", self.out(), f"{out}x{self.wide}"))
+        if self.has_bias:
+            found.append(("%v", self.vector(), f"{self.channels}x{self.wide}"))
         if self.epilogue == "add":
-            found.append(("%r", self.tensor(self.places(), self.wide), f"{out}x{self.wide}"))
+            found.append(("%r", self.out(), f"{out}x{self.wide}"))
+        if self.epilogue == "relu":
+            found.append(("%r", self.vector(), f"{self.channels}x{self.wide}"))
         return found
 
     # Text.
@@ -213,7 +267,7 @@ class Windows:
     def window(self, image, init):
         shape = "x".join(map(str, self.windows))
         kind = self.tensor(self.padded(), self.type)
-        out = self.tensor(self.places(), self.wide)
+        out = self.out()
         if self.is_named:
             layout = {1: ("nwc", "ncw"), 2: ("nhwc", "nchw"), 3: ("ndhwc", None)}[self.rank][
                 not self.is_last
@@ -223,7 +277,7 @@ class Windows:
     %o = linalg.pooling_{layout}_{NAMES[self.kind]} {{dilations = dense<{self.dilations}> : vector<{self.rank}xi64>,
         strides = dense<{self.strides}> : vector<{self.rank}xi64>}}
         ins({image}, %w : {kind}, tensor<{shape}x{self.type}>) outs({init} : {out}) -> {out}"""
-        loops = self.ordered("n", "c", [f"p{dim}" for dim in range(self.rank)])
+        loops = self.result("n", "c", "f", [f"p{dim}" for dim in range(self.rank)])
         inner = [f"r{dim}" for dim in range(self.rank)]
         read = self.ordered(
             "n",
@@ -235,7 +289,8 @@ class Windows:
         )
         domain = f"({', '.join([*loops, *inner])})"
         is_channel = self.kind == "channel"
-        maps = [read, [*inner, *(["c"] if is_channel else [])], loops]
+        filters = ["c"] if self.filters is None else ["c", "f"]
+        maps = [read, [*inner, *(filters if is_channel else [])], loops]
         maps = ", ".join(f"affine_map<{domain} -> ({', '.join(results)})>" for results in maps)
         kinds = ", ".join(['"parallel"'] * len(loops) + ['"reduction"'] * self.rank)
         operands = f"{image}, {'%k' if is_channel else '%w'}"
@@ -264,9 +319,8 @@ class Windows:
         """Lines that count the elements of a window that lie in the image, as a float."""
         lines, product = [], "%one"
         for dim in range(self.rank):
-            place = dim + (1 if self.is_last else 2)
             lines += [
-                f"%i{dim} = linalg.index {place} : index",
+                f"%i{dim} = linalg.index {self.place(dim)} : index",
                 f"%n{dim}_0 = arith.constant 0 : index",
             ]
             for tap in range(self.windows[dim]):
@@ -291,17 +345,28 @@ class Windows:
 
     def elementwise(self):
         """What is behind the windows: a generic for an average, and one more."""
-        out, value, text = self.tensor(self.places(), self.wide), "%o", ""
-        rank = self.rank + 2
+        out, value, text = self.out(), "%o", ""
+        rank = self.rank + (2 if self.filters is None else 3)
         loops = ", ".join(f"d{dim}" for dim in range(rank))
         identity = f"affine_map<({loops}) -> ({loops})>"
         kinds = ", ".join(['"parallel"'] * rank)
 
-        def generic(result, operands, lines):
-            names = ", ".join(f"%e{number}: {self.wide}" for number in range(len(operands) + 1))
+        channel = rank - (1 if self.filters is None else 2) if self.is_last else 1
+        broadcast = f"affine_map<({loops}) -> (d{channel})>"
+
+        def generic(result, operands, lines, vector=None):
+            names = ", ".join(
+                f"%e{number}: {self.wide}"
+                for number in range(len(operands) + (1 if vector is None else 2))
+            )
+            maps = [identity] * len(operands)
+            types = [out] * len(operands)
+            if vector is not None:
+                maps, types = [*maps, broadcast], [*types, self.vector()]
+                operands = [*operands, vector]
             return f"""
-    {result} = linalg.generic {{indexing_maps = [{", ".join([identity] * (len(operands) + 1))}], iterator_types = [{kinds}]}}
-        ins({", ".join(operands)} : {", ".join([out] * len(operands))}) outs(%empty : {out}) {{
+    {result} = linalg.generic {{indexing_maps = [{", ".join([*maps, identity])}], iterator_types = [{kinds}]}}
+        ins({", ".join(operands)} : {", ".join(types)}) outs(%empty : {out}) {{
     ^bb0({names}):
       {chr(10).join(lines)}
       linalg.yield %z : {self.wide}
@@ -323,11 +388,20 @@ class Windows:
         if self.epilogue == "add":
             text += generic("%sum", [value, "%r"], [f"%z = arith.addf %e0, %e1 : {self.wide}"])
             value = "%sum"
-        return text, value
+        if self.epilogue == "relu":
+            lines = [
+                f"%b = arith.addf %e0, %e1 : {self.wide}",
+                f"%none = arith.constant 0.0 : {self.wide}",
+                f"%z = arith.maximumf %b, %none : {self.wide}",
+            ]
+            text += generic("%relu", [value], lines, "%r")
+            value = "%relu"
+        start = generic("%start", [], [], "%v").replace("yield %z", "yield %e0")
+        return text, value, start if self.has_bias else ""
 
     def module(self):
         pad, image = self.pad()
-        out, kind = self.tensor(self.places(), self.wide), self.tensor(self.sizes, self.type)
+        out, kind = self.out(), self.tensor(self.sizes, self.type)
         rank = self.rank + 2
         lines = [
             f"%x{dim} = arith.constant {dim} : index\n    %d{dim} = tensor.dim %x, %x{dim} : {kind}"
@@ -347,9 +421,16 @@ class Windows:
                 f"%o{dim} = arith.addi %steps{dim}, %one : index",
             ]
             sizes[place] = f"%o{dim}"
+        if self.filters is not None:
+            sizes.insert(rank if self.is_last else 2, "%filters")
+            if not self.is_static:
+                lines += [
+                    f"%last = arith.constant {self.rank + 1} : index",
+                    f"%filters = tensor.dim %k, %last : {self.arguments()[1][1]}",
+                ]
         dynamic = sizes[:1] if self.is_static else sizes
-        behind, value = self.elementwise()
-        init = "%s" if self.has_start else "%f"
+        behind, value, start_text = self.elementwise()
+        init = "%s" if self.has_start else "%start" if self.has_bias else "%f"
         arguments = ", ".join(f"{name}: {kind}" for name, kind, _ in self.arguments())
         half = "" if self.is_integer else f"\n    %half = arith.constant 0.5 : {self.wide}"
         start = "0" if self.wide == "i32" else self.start()
@@ -361,7 +442,7 @@ func.func @f({arguments}) -> {out} {{
     %edge = arith.constant {self.start()} : {self.type}
     %first = arith.constant {start} : {self.wide}{half}
     %empty = tensor.empty({", ".join(dynamic)}) : {out}
-    %f = linalg.fill ins(%first : {self.wide}) outs(%empty : {out}) -> {out}{pad}{self.window(image, init)}{behind}
+    %f = linalg.fill ins(%first : {self.wide}) outs(%empty : {out}) -> {out}{start_text}{pad}{self.window(image, init)}{behind}
     return {value} : {out}
 }}
 """
@@ -373,12 +454,13 @@ func.func @f({arguments}) -> {out} {{
             "is_named",
             "is_static",
             "has_start",
+            "has_bias",
             "misalign",
             "is_padded",
             "is_counted",
         )
         return (
-            f"{self.device}, {self.kind}, {self.type}, {self.batch} x {self.channels} x {self.sizes}, windows {self.windows}, "
+            f"{self.device}, {self.kind}, {self.type}, {self.batch} x {self.channels} x {self.sizes}, filters {self.filters}, windows {self.windows}, "
             f"strides {self.strides}, dilations {self.dilations}, padding {self.low} {self.high}, epilogue {self.epilogue}"
             + "".join(f", {name}" for name in flags if getattr(self, name))
         )
@@ -414,9 +496,17 @@ def run(tests, windows):
     )
     if kernels is None:
         return problems
+    if len(kernels) != (1 if math.prod(windows.shape()) else 0):
+        problems.append(f"expected one kernel, but got {kernels}")
+    path = tests.path(f"{seed}.mlir")
+    formed = tests.tool("ftuner-opt", path, f"--ftuner-front-end=device={windows.device}").stdout
+    # A window of one element may be either.
     is_of_rows = windows.is_whole and windows.is_static
-    if len(kernels) != 1 or is_of_rows == ("fallback" in kernels[0]):
-        problems.append(f"expected one kernel{' of rows' if is_of_rows else ''}, but got {kernels}")
+    if math.prod(windows.windows) == 1 and "ukernel.row_reduction" in formed:
+        is_of_rows = True
+    expected = "ukernel.row_reduction" if is_of_rows else "ukernel.pointwise"
+    if formed.count(expected) != 1 or "linalg" in formed:
+        problems.append(f"expected {expected} and no other operator")
     return problems
 
 

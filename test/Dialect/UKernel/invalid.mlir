@@ -2612,3 +2612,108 @@ func.func @eleven_sizes(%c: i1, %n: index) {
   ukernel.assert %c, "sizes"(%n, %n, %n, %n, %n, %n, %n, %n, %n, %n, %n)
   return
 }
+
+// -----
+
+// pointwise_c4: a reduction without taps
+func.func @pointwise4(%x: tensor<?xf32>, %o: tensor<?xf32>) {
+  // expected-error @below {{'ukernel.pointwise' op expected taps for 'start' and 'reduce'}}
+  %r = ukernel.pointwise ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p) -> (p)>, affine_map<(p) -> (p)>] reduce {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } map {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// pointwise_c4: taps without a reduction
+func.func @pointwise4(%x: tensor<?xf32>, %o: tensor<?xf32>) {
+  // expected-error @below {{'ukernel.pointwise' op expected 'start' and 'reduce' for taps}}
+  %r = ukernel.pointwise ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p, t, t0) -> (p)>, affine_map<(p, t, t0) -> (p)>] taps = [3] map {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// pointwise_c4: too many taps
+func.func @pointwise4(%x: tensor<?xf32>, %o: tensor<?xf32>) {
+  // expected-error @below {{'ukernel.pointwise' op expected positive extents of up to 4096 taps in all}}
+  %r = ukernel.pointwise ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p, t, t0, t1) -> (p + t0 + t1)>, affine_map<(p, t, t0, t1) -> (p)>] taps = [2, 2049] start {
+      %z = arith.constant 0.0 : f32
+      ukernel.yield %z : f32
+    } reduce {
+    ^bb0(%a: f32, %acc: f32):
+      ukernel.yield %a : f32
+    } map {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// pointwise_c4: an accumulator of another type
+func.func @pointwise4(%x: tensor<?xf32>, %o: tensor<?xf32>) {
+  // expected-error @below {{'ukernel.pointwise' op expected reduce to take ('f32', 'i32'), but got ('f32', 'f32')}}
+  %r = ukernel.pointwise ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p, t, t0) -> (p + t0)>, affine_map<(p, t, t0) -> (p)>] taps = [2] start {
+      %z = arith.constant 0 : i32
+      ukernel.yield %z : i32
+    } reduce {
+    ^bb0(%a: f32, %acc: f32):
+      ukernel.yield %a : f32
+    } map {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// pointwise_c5: padding of another type
+func.func @pointwise5(%x: tensor<?xf32>, %o: tensor<?xf32>) {
+  // expected-error @below {{'ukernel.pointwise' op expected padding of 'f32', but got 0 : i32}}
+  %r = ukernel.pointwise ins(%x : tensor<?xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p, t, t0) -> (p + t0 - 1)>, affine_map<(p, t, t0) -> (p)>] taps = [3] padded = [0 : i32] start {
+      %z = arith.constant 0.0 : f32
+      ukernel.yield %z : f32
+    } reduce {
+    ^bb0(%a: f32, %acc: f32):
+      ukernel.yield %a : f32
+    } map {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// operator_c7: a filter of another extent than the taps
+func.func @taps(%x: tensor<?xf32>, %w: tensor<4xf32>, %o: tensor<?xf32>) {
+  // expected-error @below {{'ukernel.pointwise' op expected equal sizes of operands along dimension 2 of their maps, but got 3 and 4}}
+  %r = ukernel.pointwise ins(%x, %w : tensor<?xf32>, tensor<4xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p, t, t0) -> (p + t0)>, affine_map<(p, t, t0) -> (t0)>, affine_map<(p, t, t0) -> (p)>] taps = [3] start {
+      %z = arith.constant 0.0 : f32
+      ukernel.yield %z : f32
+    } reduce {
+    ^bb0(%a: f32, %b: f32, %acc: f32):
+      ukernel.yield %a : f32
+    } map {
+    ^bb0(%a: f32):
+      ukernel.yield %a : f32
+    } -> tensor<?xf32>
+  return
+}

@@ -309,3 +309,30 @@ func.func @asserts(%condition: i1, %a: index, %b: index) {
   ukernel.assert %condition, "never"
   return
 }
+
+// A pool: the maximum of each window of three, whose ends are padded.
+// CHECK-LABEL: func.func @windows
+// CHECK: ukernel.pointwise ins(%{{.*}}, %{{.*}} : tensor<?xf32>, tensor<3xf32>) outs(%{{.*}} : tensor<?xf32>)
+// CHECK-SAME: taps = [3] padded = [0xFF800000 : f32, unit] start {
+// CHECK: ukernel.yield %{{.*}} : f32
+// CHECK: } reduce {
+// CHECK: arith.maximumf
+// CHECK: } map {
+// CHECK: } -> tensor<?xf32>
+func.func @windows(%x: tensor<?xf32>, %w: tensor<3xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = ukernel.pointwise ins(%x, %w : tensor<?xf32>, tensor<3xf32>) outs(%o : tensor<?xf32>)
+    maps = [affine_map<(p, t, t0) -> (2 * p + t0 - 1)>, affine_map<(p, t, t0) -> (t0)>, affine_map<(p, t, t0) -> (p)>]
+    taps = [3] padded = [0xFF800000 : f32, unit] start {
+      %lowest = arith.constant 0xFF800000 : f32
+      ukernel.yield %lowest : f32
+    } reduce {
+    ^bb0(%a: f32, %b: f32, %acc: f32):
+      %s = arith.addf %a, %b : f32
+      %m = arith.maximumf %acc, %s : f32
+      ukernel.yield %m : f32
+    } map {
+    ^bb0(%m: f32):
+      ukernel.yield %m : f32
+    } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
