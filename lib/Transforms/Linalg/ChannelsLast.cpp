@@ -113,10 +113,46 @@ void replaceTransposed(PatternRewriter &rewriter, linalg::LinalgOp op,
   rewriter.replaceOp(op, result);
 }
 
-/// Returns the source of a transpose that brings channels before places; null
-/// for other tensors.
+/// Unit attribute of the transposes before convolutions, which do not move
+/// down.
+constexpr llvm::StringLiteral kImageAttrName = "ukernel.image";
+
+/// Returns the transpose that a tensor is the result of; null for other
+/// tensors, and for images of convolutions.
 linalg::TransposeOp transposeOf(Value tensor) {
-  return tensor.getDefiningOp<linalg::TransposeOp>();
+  auto op = tensor.getDefiningOp<linalg::TransposeOp>();
+  return op && !op->hasAttr(kImageAttrName) ? op : linalg::TransposeOp();
+}
+
+/// Returns padding by a value that is computed outside of it, whose result a
+/// tensor is; null for other tensors.
+tensor::PadOp paddingOf(Value tensor) {
+  auto pad = tensor.getDefiningOp<tensor::PadOp>();
+  Value value = pad ? pad.getConstantPaddingValue() : Value();
+  return value && value.getParentRegion() != &pad.getRegion() ? pad
+                                                              : tensor::PadOp();
+}
+
+/// Returns padding like `pad` of a tensor that is its source transposed.
+Value padTransposed(OpBuilder &b, tensor::PadOp pad, Value source,
+                    ArrayRef<int64_t> order) {
+  auto type = RankedTensorType::get(
+      applyPermutation(pad.getResultType().getShape(), order),
+      pad.getResultType().getElementType());
+  return tensor::PadOp::create(b, pad.getLoc(), type, source,
+                               applyPermutation(pad.getMixedLowPad(), order),
+                               applyPermutation(pad.getMixedHighPad(), order),
+                               pad.getConstantPaddingValue());
+}
+
+/// Returns a convolution's image with channels last; padding comes after the
+/// transpose, so that the convolution can read it.
+Value imageOf(OpBuilder &b, Location loc, Value image,
+              ArrayRef<int64_t> order) {
+  tensor::PadOp pad = paddingOf(image);
+  Value result = transpose(b, loc, pad ? pad.getSource() : image, order);
+  result.getDefiningOp()->setAttr(kImageAttrName, b.getUnitAttr());
+  return pad ? padTransposed(b, pad, result, order) : result;
 }
 
 /// Convolutions with channels first to ones with channels last.
@@ -136,7 +172,7 @@ struct TransposeConvolution
     int64_t channels = type.getDimSize(found->image.back());
     if (ShapedType::isDynamic(channels) || channels >= kLeastChannels) {
       inputs[image] =
-          transpose(rewriter, op.getLoc(), inputs[image], found->image);
+          imageOf(rewriter, op.getLoc(), inputs[image], found->image);
       maps[image] = permuted(maps[image], found->image);
     }
     maps[2] = permuted(maps[2], found->result);
@@ -209,20 +245,12 @@ struct SinkThroughPad : public OpRewritePattern<tensor::PadOp> {
   LogicalResult matchAndRewrite(tensor::PadOp pad,
                                 PatternRewriter &rewriter) const override {
     linalg::TransposeOp source = transposeOf(pad.getSource());
-    Value value = pad.getConstantPaddingValue();
-    if (!source || !value || value.getParentRegion() == &pad.getRegion())
+    if (!source || !paddingOf(pad.getResult()))
       return rewriter.notifyMatchFailure(pad, "pads no transposed tensor");
     ArrayRef<int64_t> moved = source.getPermutation();
-    Permutation order = invertPermutationVector(moved);
-    auto type = RankedTensorType::get(
-        applyPermutation(pad.getResultType().getShape(), order),
-        pad.getResultType().getElementType());
-    auto padded = tensor::PadOp::create(
-        rewriter, pad.getLoc(), type, source.getInput(),
-        applyPermutation(pad.getMixedLowPad(), order),
-        applyPermutation(pad.getMixedHighPad(), order), value);
-    rewriter.replaceOp(
-        pad, transpose(rewriter, pad.getLoc(), padded.getResult(), moved));
+    Value padded = padTransposed(rewriter, pad, source.getInput(),
+                                 invertPermutationVector(moved));
+    rewriter.replaceOp(pad, transpose(rewriter, pad.getLoc(), padded, moved));
     return success();
   }
 };
@@ -294,6 +322,8 @@ struct UKernelPutChannelsLastPass
       getOperation().emitError("layouts of images did not reach a fixed form");
       signalPassFailure();
     }
+    getOperation().walk(
+        [](linalg::TransposeOp op) { op->removeAttr(kImageAttrName); });
   }
 
 private:
