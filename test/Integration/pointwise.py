@@ -60,7 +60,10 @@ class Chain:
             if kind == "permuted":
                 self.rng.shuffle(order)
             self.orders[number] = order
-            self.is_whole[number] = [self.rng.random() < 0.4 for _ in range(self.rank)]
+            # A slice cannot begin in a dimension without elements.
+            self.is_whole[number] = [
+                self.rng.random() < 0.4 and not self.is_empty for _ in range(self.rank)
+            ]
         self.output_orders = []
         for is_permuted, _ in self.outputs:
             order = list(range(self.rank))
