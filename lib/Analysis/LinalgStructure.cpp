@@ -41,19 +41,17 @@ std::optional<Contraction> ftuner::matchLoops(linalg::LinalgOp op) {
   return result;
 }
 
-/// Returns whether a position is a constant plus multiples of loops, falls
-/// along none of these, and rises along one.
-static bool isWindow(AffineExpr position, unsigned numLoops) {
+bool ftuner::isWindow(AffineExpr position, unsigned numLoops) {
   if (isa<AffineDimExpr>(position))
     return true;
   SmallVector<int64_t> coefficients;
-  return succeeded(getFlattenedAffineExpr(position, numLoops, /*numSymbols=*/0,
-                                          &coefficients)) &&
-         coefficients.size() == numLoops + 1 &&
-         llvm::any_of(ArrayRef(coefficients).drop_back(),
-                      [](int64_t coefficient) { return coefficient != 0; }) &&
-         llvm::all_of(ArrayRef(coefficients).drop_back(),
-                      [](int64_t coefficient) { return coefficient >= 0; });
+  if (failed(getFlattenedAffineExpr(position, numLoops, /*numSymbols=*/0,
+                                    &coefficients)) ||
+      coefficients.size() != numLoops + 1)
+    return false;
+  auto ofLoops = ArrayRef(coefficients).drop_back();
+  return llvm::all_of(ofLoops, [](int64_t one) { return one >= 0; }) &&
+         llvm::any_of(ofLoops, [](int64_t one) { return one > 0; });
 }
 
 std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
@@ -94,6 +92,41 @@ std::optional<Convolution> ftuner::matchConvolution(linalg::LinalgOp op) {
   if (result.pixels.empty() || result.filters.empty() || result.sums.empty())
     return std::nullopt;
   return result;
+}
+
+bool ftuner::isProduct(linalg::LinalgOp op) {
+  return matchContraction(op) || matchConvolution(op);
+}
+
+tensor::PadOp ftuner::paddingOf(Value tensor) {
+  auto pad = tensor.getDefiningOp<tensor::PadOp>();
+  return pad && pad.getConstantPaddingValue() ? pad : tensor::PadOp();
+}
+
+bool ftuner::hasOuterValue(tensor::PadOp pad) {
+  return pad.getConstantPaddingValue().getParentRegion() != &pad.getRegion();
+}
+
+bool ftuner::canReadSource(tensor::PadOp pad, AffineMap map) {
+  return llvm::all_of(llvm::zip_equal(pad.getMixedLowPad(),
+                                      pad.getMixedHighPad(), map.getResults()),
+                      [](auto dimension) {
+                        auto [low, high, position] = dimension;
+                        bool isPadded =
+                            !isZeroInteger(low) || !isZeroInteger(high);
+                        bool isPlain =
+                            isa<AffineDimExpr, AffineConstantExpr>(position);
+                        return getConstantIntValue(low).value_or(-1) >= 0 &&
+                               !(isPadded && isPlain);
+                      });
+}
+
+AffineMap ftuner::mapOfSource(tensor::PadOp pad, AffineMap map) {
+  SmallVector<AffineExpr> positions;
+  for (auto [position, low] :
+       llvm::zip_equal(map.getResults(), pad.getMixedLowPad()))
+    positions.push_back(position - *getConstantIntValue(low));
+  return AffineMap::get(map.getNumDims(), 0, positions, map.getContext());
 }
 
 std::optional<ProjectedCopy> ftuner::matchExactCopy(Operation *operation) {

@@ -396,32 +396,21 @@ std::optional<StringRef> Product::assignWindows(ArrayRef<unsigned> resultLoops,
 }
 
 /// Returns the padding of a convolution's image with zeros if windows can read
-/// the image as if it were padded: along padded dimensions, positions are not
-/// loops alone, for the extents of these would be those of the padded image.
+/// the image as if it were padded; null otherwise.
 static tensor::PadOp matchPadding(const Product &product) {
   if (!product.convolution)
     return {};
   linalg::LinalgOp op = product.op;
   OpOperand *image = op.getDpsInputOperand(product.convolution->image);
-  auto pad = image->get().getDefiningOp<tensor::PadOp>();
+  tensor::PadOp pad = paddingOf(image->get());
   if (!pad || pad->getBlock() != op->getBlock())
     return {};
   Value value = pad.getConstantPaddingValue();
-  if (!value ||
-      !(matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero())))
-    return {};
-  AffineMap map = op.getMatchingIndexingMap(image);
-  for (auto [low, high, position] : llvm::zip_equal(
-           pad.getMixedLowPad(), pad.getMixedHighPad(), map.getResults())) {
-    std::optional<int64_t> before = getConstantIntValue(low);
-    if (!before || *before < 0)
-      return {};
-    std::optional<int64_t> after = getConstantIntValue(high);
-    bool isPadded = *before != 0 || after != 0;
-    if (isPadded && isa<AffineDimExpr>(position))
-      return {};
-  }
-  return pad;
+  bool isZero =
+      matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+  return isZero && canReadSource(pad, op.getMatchingIndexingMap(image))
+             ? pad
+             : tensor::PadOp();
 }
 
 /// Returns the loop of each dimension of the contraction's result.
@@ -485,14 +474,8 @@ SourceOperand WorkloadSource::getFactor(unsigned input) const {
   OpOperand *operand = op.getDpsInputOperand(input);
   AffineMap map = op.getMatchingIndexingMap(operand);
   const Prologue &prologue = prologues[input];
-  if (tensor::PadOp pad = pads[input]) {
-    SmallVector<AffineExpr> positions;
-    for (auto [position, low] :
-         llvm::zip_equal(map.getResults(), pad.getMixedLowPad()))
-      positions.push_back(position - *getConstantIntValue(low));
-    return {pad.getSource(),
-            AffineMap::get(map.getNumDims(), 0, positions, map.getContext())};
-  }
+  if (tensor::PadOp pad = pads[input])
+    return {pad.getSource(), mapOfSource(pad, map)};
   if (!prologue.op)
     return {operand->get(), map};
   return {prologue.factor->get(), prologue.mapOf(*prologue.factor, map)};

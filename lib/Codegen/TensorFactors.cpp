@@ -115,61 +115,38 @@ static WindowFacts windowFacts(const Workload &workload,
   return facts;
 }
 
-namespace {
-/// What the positions of a factor's windows cost that `threads` threads copy.
-struct WindowCost {
-  int64_t slots, checked;
-  /// Slots whose places are worked out: the first alone where all have the same
-  /// pixel, and a step does not leave the last loop of k.
-  int64_t places;
-  /// Points of the loops along k that are worked out in a step.
-  int64_t points;
-
-  WindowCost(const SharedTile &tile, int64_t threads, int64_t width,
-             const WindowFacts &facts)
-      : slots(tile.copySlots(threads, width)),
-        checked(facts.checkedDimensions) {
-    int64_t step = tile.reduceContiguous ? tile.inner : tile.outer;
-    bool staysInLoop = facts.lastExtent != 0 && facts.lastExtent % step == 0;
-    bool isOnePlace = staysInLoop && !facts.checksLastLoop &&
-                      rowsOfSlot(tile, threads, width);
-    points = staysInLoop || tile.reduceContiguous ? 1 : slots;
-    places = isOnePlace ? 1 : slots;
-  }
-
-  /// Of 64 bits each: positions of slots, sizes and strides of dimensions, and
-  /// the point of a step.
-  int64_t registers() const {
-    return 2 * checked * (places + 2) + kWindowRegisters;
-  }
-  /// Of each vector its distance, of 64 bits, and where places are worked out,
-  /// a sum, a comparison and a conjunction for dimensions in which they may lie
-  /// outside.
-  double instructions() const {
-    return kSplitInstructions * double(points) +
-           double(2 * slots + 4 * checked * places);
-  }
-};
-} // namespace
-
-int64_t ftuner::windowRegisters(const Workload &workload, unsigned factor,
-                                const SharedTile &tile, int64_t threads,
-                                int64_t width) {
-  const Operand &operand = ContractionView(workload).factor(factor);
-  if (!operand.hasWindows())
-    return 0;
-  WindowFacts facts = windowFacts(workload, operand);
-  return WindowCost(tile, threads, width, facts).registers();
+/// Returns the cost of windows, of which `facts` are known.
+static WindowWork workOf(const SharedTile &tile, int64_t threads, int64_t width,
+                         const WindowFacts &facts) {
+  int64_t slots = tile.copySlots(threads, width);
+  int64_t checked = facts.checkedDimensions;
+  int64_t step = tile.reduceContiguous ? tile.inner : tile.outer;
+  bool staysInLoop = facts.lastExtent != 0 && facts.lastExtent % step == 0;
+  bool isOnePlace =
+      staysInLoop && !facts.checksLastLoop && rowsOfSlot(tile, threads, width);
+  // Points of the loops along k that a step works out, and slots whose places
+  // it works out: the first one where all have the same pixel.
+  int64_t points = staysInLoop || tile.reduceContiguous ? 1 : slots;
+  int64_t places = isOnePlace ? 1 : slots;
+  WindowWork work;
+  // Positions of slots, sizes and strides of dimensions have 64 bits each, and
+  // so has the point of a step.
+  work.registers = 2 * checked * (places + 2) + kWindowRegisters;
+  // Each vector has a distance of 64 bits. Where places are worked out, each
+  // dimension in which they may lie outside takes a sum, a comparison and a
+  // conjunction.
+  work.instructions = kSplitInstructions * double(points) +
+                      double(2 * slots + 4 * checked * places);
+  return work;
 }
 
-double ftuner::windowInstructions(const Workload &workload, unsigned factor,
-                                  const SharedTile &tile, int64_t threads,
-                                  int64_t width) {
+WindowWork ftuner::windowWork(const Workload &workload, unsigned factor,
+                              const SharedTile &tile, int64_t threads,
+                              int64_t width) {
   const Operand &operand = ContractionView(workload).factor(factor);
-  if (!operand.hasWindows())
-    return 0;
-  WindowFacts facts = windowFacts(workload, operand);
-  return WindowCost(tile, threads, width, facts).instructions();
+  return operand.hasWindows()
+             ? workOf(tile, threads, width, windowFacts(workload, operand))
+             : WindowWork();
 }
 
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
@@ -246,7 +223,7 @@ int64_t FactorCopies::registers(const SharedTile &tile,
   int64_t registers = 2 * pointers + places + 2 * bounds;
   if (copy.hasWindows)
     registers +=
-        WindowCost(tile, threads, copy.vectorWidth, copy.windows).registers();
+        workOf(tile, threads, copy.vectorWidth, copy.windows).registers;
   if (isAsynchronous)
     return registers;
   // Rows along k in one tile: ptxas keeps more, though they are a constant
@@ -304,8 +281,8 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   if (isAsynchronous && !copy.isSpaceExact)
     ofAddresses += slots;
   if (copy.hasWindows)
-    ofAddresses += WindowCost(tile, threads, copy.vectorWidth, copy.windows)
-                       .instructions();
+    ofAddresses +=
+        workOf(tile, threads, copy.vectorWidth, copy.windows).instructions;
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +

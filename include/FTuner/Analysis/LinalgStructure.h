@@ -8,6 +8,7 @@
 #define FTUNER_ANALYSIS_LINALGSTRUCTURE_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include <optional>
 
 namespace ftuner {
@@ -44,6 +45,28 @@ struct Convolution {
 /// convolution has no loops of filters and does not match. No loop is two
 /// dimensions of the image.
 std::optional<Convolution> matchConvolution(mlir::linalg::LinalgOp op);
+
+/// Returns whether an operator is a contraction or a convolution.
+bool isProduct(mlir::linalg::LinalgOp op);
+
+/// Returns whether a position is a constant plus multiples of loops, falls
+/// along none of these, and rises along one.
+bool isWindow(mlir::AffineExpr position, unsigned numLoops);
+
+/// Returns the padding, with one value everywhere, whose result a tensor is;
+/// null for other tensors.
+mlir::tensor::PadOp paddingOf(mlir::Value tensor);
+/// Returns whether the value of such padding is computed outside of the
+/// operation, so that another one can take it.
+bool hasOuterValue(mlir::tensor::PadOp pad);
+/// Returns whether an operator that reads a padded tensor by `map` can read the
+/// source of the padding instead: the amounts before the source are known, and
+/// positions along padded dimensions are no loop and no constant alone, since
+/// the extent of that loop would be that of the padded tensor.
+bool canReadSource(mlir::tensor::PadOp pad, mlir::AffineMap map);
+/// Returns the positions in the source of a padded tensor that `map` reads.
+/// Requires `canReadSource`.
+mlir::AffineMap mapOfSource(mlir::tensor::PadOp pad, mlir::AffineMap map);
 
 /// Input of an operator that only moves elements.
 struct ProjectedCopy {

@@ -33,8 +33,8 @@ struct WorkloadSource {
   /// The only user of the contraction's result, an elementwise operator; null
   /// if there is none.
   mlir::linalg::GenericOp epilogue;
-  /// Padding of the inputs with zeros, which windows read as if it were there;
-  /// null where there is none.
+  /// Padding of each input with zeros, which windows read as if it were there;
+  /// null for an input without padding.
   std::array<mlir::tensor::PadOp, 2> pads;
   /// Number of the workload's axes (WorkloadOp::kM …, then batch axes), and the
   /// axis of each loop of fused ones.

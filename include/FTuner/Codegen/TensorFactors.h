@@ -81,23 +81,24 @@ int64_t copiedElements(const Workload &workload, int64_t accessBytes,
 bool copiesAsynchronously(const DeviceSpec &device, const Workload &workload,
                           int64_t accessBytes);
 
-/// Returns the registers that a thread keeps, and the instructions that it
-/// executes in a step, for positions of the windows of a factor that so many
-/// threads copy into `tile` in vectors of `width` elements; 0 of a factor
-/// without windows.
-int64_t windowRegisters(const Workload &workload, unsigned factor,
-                        const SharedTile &tile, int64_t threads, int64_t width);
-double windowInstructions(const Workload &workload, unsigned factor,
-                          const SharedTile &tile, int64_t threads,
-                          int64_t width);
+/// Cost of the positions of a factor's windows: registers that a thread keeps,
+/// and instructions that it executes in a step.
+struct WindowWork {
+  int64_t registers = 0;
+  double instructions = 0;
+};
+/// Returns the cost for a factor that so many threads copy into `tile` in
+/// vectors of `width` elements; none for a factor without windows.
+WindowWork windowWork(const Workload &workload, unsigned factor,
+                      const SharedTile &tile, int64_t threads, int64_t width);
 
-/// What copies of a factor that is read by windows depend on.
+/// Facts about a factor that is read by windows, which its copies depend on.
 struct WindowFacts {
   /// Dimensions in which a position may lie outside.
   int64_t checkedDimensions = 0;
   /// Extent of the last loop of k; 0 if it is not known, or k has one loop.
   int64_t lastExtent = 0;
-  /// Whether a position that may lie outside depends on that loop.
+  /// True if a position that may lie outside depends on the last loop of k.
   bool checksLastLoop = false;
 };
 
@@ -108,8 +109,8 @@ struct FactorCopy {
   PrologueWork prologue = {};
   /// The distance of its rows in memory is a constant.
   bool isPitchKnown = true;
-  /// Whether the factor is read by windows, where every vector has an address
-  /// of its own, and what these say.
+  /// True if the factor is read by windows: every vector has an address of its
+  /// own, which `windows` tells more of.
   bool hasWindows = false;
   WindowFacts windows = {};
   /// Tiles never reach beyond the factor's extent of m or n.

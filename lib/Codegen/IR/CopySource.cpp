@@ -222,7 +222,7 @@ void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
                            Value distance) {
   Slot slot;
   slot.reduce = ofStep;
-  // Follows from the first one.
+  // The place of this slot follows from that of the first one.
   if (slotRows && !slots.empty()) {
     slots.push_back(slot);
     return;
@@ -265,7 +265,7 @@ SmallVector<CopySource::Place> WindowSource::placesOf(Value reduceOffset) {
         staysInLoop ? reduceOffset : math.add(reduceOffset, slot.reduce);
     if (sliceStart)
       position = math.add(sliceStart, position);
-    // Of a step, or of slots in one column, these are the same operations.
+    // All slots of a step, or those in one column, share these operations.
     Values point = pointAt(reduce, position), positions;
     for (size_t dim = 0; dim < strides.size(); ++dim)
       positions.push_back(termsOf(reduce, point, dim));

@@ -135,8 +135,9 @@ public:
       code.prologues[number] =
           prologueWork(workload, number, layout.copyWidths[number]);
       code.windowInstructions[number] =
-          windowInstructions(workload, number, layout.factor(number),
-                             layout.threads(), layout.copyWidths[number]);
+          windowWork(workload, number, layout.factor(number), layout.threads(),
+                     layout.copyWidths[number])
+              .instructions;
     }
     BlockWork work = simtWork(layout, code);
     work.registersPerThread = static_cast<double>(
@@ -426,7 +427,7 @@ int64_t SimtModel::spillMargin(const Workload &workload,
     ofSlot += prologueWork(workload, factor, width).registers;
     margin +=
         ofSlot * layout.copySlots(factor) +
-        windowRegisters(workload, factor, shared, layout.threads(), width);
+        windowWork(workload, factor, shared, layout.threads(), width).registers;
   }
   return margin;
 }

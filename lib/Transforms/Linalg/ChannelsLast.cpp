@@ -17,7 +17,9 @@
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace ftuner {
@@ -102,11 +104,7 @@ void replaceTransposed(PatternRewriter &rewriter, linalg::LinalgOp op,
   Value init = op.getDpsInits().front();
   if (isMoved)
     init = transpose(rewriter, loc, init, order);
-  auto generic =
-      linalg::GenericOp::create(rewriter, loc, init.getType(), inputs, init,
-                                maps, op.getIteratorTypesArray());
-  rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
-                              generic.getRegion().begin());
+  linalg::GenericOp generic = takeBody(rewriter, op, inputs, init, maps);
   Value result = generic.getResult(0);
   if (isMoved)
     result = transpose(rewriter, loc, result, invertPermutationVector(order));
@@ -122,15 +120,6 @@ constexpr llvm::StringLiteral kImageAttrName = "ukernel.image";
 linalg::TransposeOp transposeOf(Value tensor) {
   auto op = tensor.getDefiningOp<linalg::TransposeOp>();
   return op && !op->hasAttr(kImageAttrName) ? op : linalg::TransposeOp();
-}
-
-/// Returns padding by a value that is computed outside of it, whose result a
-/// tensor is; null for other tensors.
-tensor::PadOp paddingOf(Value tensor) {
-  auto pad = tensor.getDefiningOp<tensor::PadOp>();
-  Value value = pad ? pad.getConstantPaddingValue() : Value();
-  return value && value.getParentRegion() != &pad.getRegion() ? pad
-                                                              : tensor::PadOp();
 }
 
 /// Returns padding like `pad` of a tensor that is its source transposed.
@@ -150,6 +139,8 @@ Value padTransposed(OpBuilder &b, tensor::PadOp pad, Value source,
 Value imageOf(OpBuilder &b, Location loc, Value image,
               ArrayRef<int64_t> order) {
   tensor::PadOp pad = paddingOf(image);
+  if (pad && !hasOuterValue(pad))
+    pad = {};
   Value result = transpose(b, loc, pad ? pad.getSource() : image, order);
   result.getDefiningOp()->setAttr(kImageAttrName, b.getUnitAttr());
   return pad ? padTransposed(b, pad, result, order) : result;
@@ -190,8 +181,8 @@ struct SinkThroughOperator
   LogicalResult matchAndRewrite(linalg::LinalgOp op,
                                 PatternRewriter &rewriter) const override {
     if (!op.hasPureTensorSemantics() || op.getNumDpsInits() != 1 ||
-        isa<linalg::TransposeOp>(op.getOperation()) || matchContraction(op) ||
-        matchConvolution(op) || op.hasIndexSemantics())
+        isa<linalg::TransposeOp>(op.getOperation()) || isProduct(op) ||
+        op.hasIndexSemantics())
       return rewriter.notifyMatchFailure(op, "no operator that moves");
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();
     SmallVector<Value> inputs = op.getDpsInputs();
@@ -245,7 +236,7 @@ struct SinkThroughPad : public OpRewritePattern<tensor::PadOp> {
   LogicalResult matchAndRewrite(tensor::PadOp pad,
                                 PatternRewriter &rewriter) const override {
     linalg::TransposeOp source = transposeOf(pad.getSource());
-    if (!source || !paddingOf(pad.getResult()))
+    if (!source || !paddingOf(pad.getResult()) || !hasOuterValue(pad))
       return rewriter.notifyMatchFailure(pad, "pads no transposed tensor");
     ArrayRef<int64_t> moved = source.getPermutation();
     Value padded = padTransposed(rewriter, pad, source.getInput(),
@@ -324,6 +315,10 @@ struct UKernelPutChannelsLastPass
     }
     getOperation().walk(
         [](linalg::TransposeOp op) { op->removeAttr(kImageAttrName); });
+    // Convolutions of one image share its transpose.
+    DominanceInfo dominance(getOperation());
+    IRRewriter rewriter(&getContext());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
   }
 
 private:

@@ -43,6 +43,17 @@ static FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
   return linalg::generalizeNamedOp(rewriter, op);
 }
 
+linalg::GenericOp ftuner::takeBody(PatternRewriter &rewriter,
+                                   linalg::LinalgOp op, ValueRange inputs,
+                                   ValueRange inits, ArrayRef<AffineMap> maps) {
+  auto generic =
+      linalg::GenericOp::create(rewriter, op.getLoc(), inits.getTypes(), inputs,
+                                inits, maps, op.getIteratorTypesArray());
+  rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
+                              generic.getRegion().begin());
+  return generic;
+}
+
 LogicalResult ftuner::dropUnitLoops(PatternRewriter &rewriter,
                                     linalg::LinalgOp op,
                                     ArrayRef<unsigned> loops) {
@@ -108,11 +119,8 @@ private:
                                     PatternRewriter &rewriter) {
     SmallVector<Value> inputs = op.getDpsInputs();
     inputs[number] = copy.source;
-    auto generic = linalg::GenericOp::create(
-        rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(),
-        maps, op.getIteratorTypesArray());
-    rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
-                                generic.getRegion().begin());
+    linalg::GenericOp generic =
+        takeBody(rewriter, op, inputs, op.getDpsInits(), maps);
     if (copy.cast)
       castArgument(generic, number, copy, rewriter);
     rewriter.replaceOp(op, generic);

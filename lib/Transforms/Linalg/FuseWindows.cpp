@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/KernelWork.h"
+#include "FTuner/Analysis/LinalgStructure.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 #include "FTuner/Transforms/Passes.h"
 
@@ -37,13 +38,6 @@ using namespace mlir;
 using namespace ftuner;
 
 namespace {
-
-/// Returns the padding, with one value everywhere, whose result a tensor is;
-/// null for other tensors.
-tensor::PadOp paddingOf(Value tensor) {
-  auto pad = tensor.getDefiningOp<tensor::PadOp>();
-  return pad && pad.getConstantPaddingValue() ? pad : tensor::PadOp();
-}
 
 bool readsPadding(linalg::LinalgOp op) {
   return op

@@ -26,6 +26,14 @@ void populatePointConvolutionPatterns(mlir::RewritePatternSet &patterns);
 /// if it has several, or none (Contractions.cpp).
 mlir::OpOperand *matchUnaryElementwise(mlir::linalg::LinalgOp op);
 
+/// Creates a generic operator with other operands and maps, which has the loops
+/// of `op` and takes its body (Contractions.cpp).
+mlir::linalg::GenericOp takeBody(mlir::PatternRewriter &rewriter,
+                                 mlir::linalg::LinalgOp op,
+                                 mlir::ValueRange inputs,
+                                 mlir::ValueRange inits,
+                                 llvm::ArrayRef<mlir::AffineMap> maps);
+
 /// Drops the loops of extent 1 from an operator, named or generic, and reshapes
 /// its operands (Contractions.cpp). Fails if upstream cannot drop them.
 llvm::LogicalResult dropUnitLoops(mlir::PatternRewriter &rewriter,

@@ -352,8 +352,8 @@ bool widensRounded(OpOperand *operand) {
 bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   Operation *producer = operand->get().getDefiningOp();
-  if (!consumer || !producer || matchContraction(consumer) ||
-      matchConvolution(consumer) || changesRoundings(operand))
+  if (!consumer || !producer || isProduct(consumer) ||
+      changesRoundings(operand))
     return false;
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }

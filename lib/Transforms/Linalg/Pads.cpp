@@ -8,6 +8,7 @@
 // groups, goes before the padding, which then is part of the convolution.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Analysis/LinalgStructure.h"
 #include "LinalgPatterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,6 +18,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
+using namespace ftuner;
 
 namespace {
 struct SliceNegativePads : public OpRewritePattern<tensor::PadOp> {
@@ -81,16 +83,15 @@ private:
                : tensor::CastOp::create(b, type, value).getResult();
   }
 };
+
 /// Moves reshapes that split dimensions without padding before the padding.
 struct ExpandBeforePad : public OpRewritePattern<tensor::ExpandShapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(tensor::ExpandShapeOp expand,
                                 PatternRewriter &rewriter) const override {
-    auto pad = expand.getSrc().getDefiningOp<tensor::PadOp>();
-    Value value = pad ? pad.getConstantPaddingValue() : Value();
-    if (!value || !pad->hasOneUse() ||
-        value.getParentRegion() == &pad.getRegion())
+    tensor::PadOp pad = paddingOf(expand.getSrc());
+    if (!pad || !pad->hasOneUse() || !hasOuterValue(pad))
       return rewriter.notifyMatchFailure(expand, "no padding with one reader");
     SmallVector<OpFoldResult> low, high, sizes;
     SmallVector<int64_t> shape;
@@ -125,7 +126,8 @@ struct ExpandBeforePad : public OpRewritePattern<tensor::ExpandShapeOp> {
         rewriter, expand.getLoc(), type, pad.getSource(),
         expand.getReassociationIndices(), sizes);
     rewriter.replaceOpWithNewOp<tensor::PadOp>(expand, expand.getResultType(),
-                                               split, low, high, value);
+                                               split, low, high,
+                                               pad.getConstantPaddingValue());
     return success();
   }
 };

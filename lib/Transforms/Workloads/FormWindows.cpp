@@ -38,36 +38,6 @@ using ukernel::PointwiseOp;
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// Returns whether a position is a sum of positive multiples of loops and a
-/// number.
-static bool isSumOfMultiples(AffineExpr position) {
-  bool isSum = true;
-  position.walk([&](AffineExpr part) {
-    auto parts = dyn_cast<AffineBinaryOpExpr>(part);
-    if (!parts || parts.getKind() == AffineExprKind::Add)
-      return;
-    auto factor = dyn_cast<AffineConstantExpr>(parts.getRHS());
-    isSum &= parts.getKind() == AffineExprKind::Mul && factor &&
-             factor.getValue() > 0;
-  });
-  return isSum;
-}
-
-/// Returns the padding, with one value everywhere, whose result a tensor is;
-/// null for other tensors.
-static tensor::PadOp paddingOf(Value tensor) {
-  auto pad = tensor.getDefiningOp<tensor::PadOp>();
-  return pad && pad.getConstantPaddingValue() ? pad : tensor::PadOp();
-}
-
-/// Returns whether the value and the amounts at the beginning are known.
-static bool isKnown(tensor::PadOp pad) {
-  return matchPattern(pad.getConstantPaddingValue(), m_Constant()) &&
-         llvm::all_of(pad.getMixedLowPad(), [](OpFoldResult amount) {
-           return getConstantIntValue(amount).value_or(-1) >= 0;
-         });
-}
-
 /// Returns whether an operand's positions are such that kernels with taps have
 /// them: sums of multiples, and where the tensor is padded no loop alone.
 static bool hasTapPositions(linalg::LinalgOp op, OpOperand &operand,
@@ -77,18 +47,14 @@ static bool hasTapPositions(linalg::LinalgOp op, OpOperand &operand,
   if (!type)
     return map.getNumResults() == 0;
   tensor::PadOp pad = paddingOf(operand.get());
-  if (pad && !isKnown(pad))
+  if (pad && (!matchPattern(pad.getConstantPaddingValue(), m_Constant()) ||
+              !canReadSource(pad, map)))
     return false;
   for (auto [dim, position] : llvm::enumerate(map.getResults())) {
     auto constant = dyn_cast<AffineConstantExpr>(position);
     if (constant && (constant.getValue() != 0 || type.getDimSize(dim) != 1))
       return false;
-    if (!isSumOfMultiples(position))
-      return false;
-    if (!isa<AffineDimExpr, AffineConstantExpr>(position))
-      continue;
-    if (pad && (!isZeroInteger(pad.getMixedLowPad()[dim]) ||
-                !isZeroInteger(pad.getMixedHighPad()[dim])))
+    if (!constant && !isWindow(position, op.getNumLoops()))
       return false;
     // Kernels take the extents of windows from the operator.
     auto loop = dyn_cast<AffineDimExpr>(position);
@@ -225,7 +191,7 @@ private:
   bool addStart(OpOperand &init);
   bool addInputs();
   Block *createBlock(Region &region, bool hasTaps, TypeRange accumulators);
-  /// Maps arguments of bodies to those of a new block.
+  /// Maps the arguments of bodies to the arguments of a new block.
   void mapArguments(const Arguments &arguments, Block *block, bool hasTaps,
                     IRMapping &mapping);
   Value promoted(Value value) {
@@ -342,11 +308,7 @@ bool WindowFormation::addTensor(OpOperand &operand, Arguments &arguments) {
   TypedAttr padding;
   if (tensor::PadOp pad = paddingOf(value)) {
     matchPattern(pad.getConstantPaddingValue(), m_Constant(&padding));
-    SmallVector<AffineExpr> positions;
-    for (auto [position, low] :
-         llvm::zip_equal(map.getResults(), pad.getMixedLowPad()))
-      positions.push_back(position - *getConstantIntValue(low));
-    map = AffineMap::get(map.getNumDims(), 0, positions, context);
+    map = mapOfSource(pad, map);
     value = pad.getSource();
   }
   std::optional<unsigned> number = addInput(value, map, padding);
@@ -603,9 +565,7 @@ static bool formWindow(linalg::LinalgOp op, linalg::LinalgOp consumer,
     rewriter.eraseOp(result);
     return false;
   }
-  extents.assumeAssertionsBefore(result);
-  declareSizes(result, extents, rewriter);
-  assertSizes(result, extents, rewriter, "an operator with windows");
+  settleSizes(result, extents, rewriter, "an operator with windows");
   rewriter.replaceOp(replaced, result.getResults());
   if (consumer)
     rewriter.eraseOp(op);

@@ -145,11 +145,6 @@ bool isOfEachChannel(linalg::LinalgOp op) {
   });
 }
 
-/// Returns true if an operator may become a workload.
-bool isProduct(linalg::LinalgOp op) {
-  return matchContraction(op) || matchConvolution(op);
-}
-
 struct UKernelFormWorkloadsPass
     : public ftuner::impl::UKernelFormWorkloadsPassBase<
           UKernelFormWorkloadsPass> {

@@ -186,8 +186,8 @@ static void assertWindows(OperatorOpInterface op, RewriterBase &rewriter,
 /// Asserts that sizes are equal that one axis or loop has, that points and
 /// windows are within bounds, and that extents which are products of sizes are
 /// at most `maxExtent`.
-void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
-                         RewriterBase &rewriter, const Twine &where) {
+static void assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
+                        RewriterBase &rewriter, const Twine &where) {
   rewriter.setInsertionPoint(op);
   auto sizeOf = [&](Value tensor, int64_t dim) {
     return rewriter.createOrFold<tensor::DimOp>(op.getLoc(), tensor, dim);
@@ -310,9 +310,16 @@ static ArrayAttr makeExtents(OperatorOpInterface op, ExtentAnalysis &extents,
   return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
 }
 
-void ftuner::declareSizes(OperatorOpInterface op, ExtentAnalysis &extents,
-                          RewriterBase &rewriter) {
+static void declareSizes(OperatorOpInterface op, ExtentAnalysis &extents,
+                         RewriterBase &rewriter) {
   op.setRangesAttr(makeRanges(op, extents, rewriter));
   if (ArrayAttr known = makeExtents(op, extents, rewriter))
     op->setAttr(ukernel::UKernelDialect::kExtentsAttrName, known);
+}
+
+void ftuner::settleSizes(OperatorOpInterface op, ExtentAnalysis &extents,
+                         RewriterBase &rewriter, const Twine &where) {
+  extents.assumeAssertionsBefore(op);
+  declareSizes(op, extents, rewriter);
+  assertSizes(op, extents, rewriter, where);
 }

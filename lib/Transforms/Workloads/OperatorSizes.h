@@ -8,15 +8,12 @@
 
 namespace ftuner {
 
-/// Sets the ranges of the operator's axes, and `ukernel.extents` if extents are
-/// products of symbols.
-void declareSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
-                  mlir::RewriterBase &rewriter);
-
-/// Asserts before the operator that operands agree in the extent of each axis,
+/// Sets the ranges of a new operator's axes, and `ukernel.extents` if extents
+/// are products of symbols. Asserts before the operator that operands agree in
+/// the extent of each axis, and that points and windows are within bounds,
 /// unless types, symbols and earlier assertions prove it. `where` names the
 /// operator in the assertion's text: "a matrix product".
-void assertSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
+void settleSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
                  mlir::RewriterBase &rewriter, const llvm::Twine &where);
 
 /// Warns of each symbol with a declared range that no shape has.

@@ -333,9 +333,7 @@ void ftuner::formPointwise(linalg::LinalgOp op, ExtentAnalysis &extents,
   std::optional<PointwiseDescription> points = describePoints(op);
   rewriter.setInsertionPoint(op);
   PointwiseOp result = buildPoints(*points, rewriter);
-  extents.assumeAssertionsBefore(op);
-  declareSizes(result, extents, rewriter);
-  assertSizes(result, extents, rewriter, "an elementwise operator");
+  settleSizes(result, extents, rewriter, "an elementwise operator");
   SmallVector<Value> results(result.getResults());
   if (points->loops.empty()) {
     rewriter.setInsertionPointAfter(result);

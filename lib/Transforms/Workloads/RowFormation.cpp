@@ -169,9 +169,7 @@ RowReductionOp RowsBuilder::build() {
   rewriter.setInsertionPointAfter(group.getMembers().back());
   RowReductionOp op = createOp();
   ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
-  extents.assumeAssertionsBefore(op);
-  declareSizes(op, extents, rewriter);
-  assertSizes(op, extents, rewriter, "rows");
+  settleSizes(op, extents, rewriter, "rows");
   rewriter.setInsertionPointAfter(op);
   for (auto [output, result] : llvm::zip_equal(rows.outputs, op.getResults()))
     replaceOutput(output, result);

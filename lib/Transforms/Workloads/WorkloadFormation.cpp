@@ -334,9 +334,7 @@ WorkloadOp WorkloadBuilder::build() {
   WorkloadOp op = createOp();
   buildContract(op);
   buildEpilogue(op);
-  extents.assumeAssertionsBefore(op);
-  declareSizes(op, extents, rewriter);
-  assertSizes(op, extents, rewriter, "a matrix product");
+  settleSizes(op, extents, rewriter, "a matrix product");
   rewriter.replaceOp(last, op.getResult());
   if (epilogue)
     rewriter.eraseOp(contraction);

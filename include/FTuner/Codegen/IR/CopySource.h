@@ -151,8 +151,8 @@ private:
   /// The positions along the dimensions of the memref.
   llvm::SmallVector<const AffineForm *> forms;
   Value sliceStart;
-  /// Whether a step lies in one trip of all loops of the reduce axis but the
-  /// last one.
+  /// True if a step does not leave the last loop of the reduce axis: the other
+  /// loops make one trip.
   bool staysInLoop;
   /// Elements along the reduce axis from a slot to the next where all slots lie
   /// inside or outside together, at constant distances from the first one.

@@ -67,7 +67,7 @@ Values SimtTileEmitter::emitMainLoop() {
         cast<MemRefType>(tile.factor(factor).getType()).getElementType(),
         sharedPointer(b, tile.sharedMemory, firstByte), layout.threads(),
         width);
-    // What is not of the accumulator's type is cast on the way.
+    // Elements of other types than the accumulator's are cast on the way.
     if (std::optional<CopyConversion> conversion = prologueOf(
             b, tile, factor, elementType, width, kSharedElementBytes * width))
       copy.convertBy(std::move(*conversion));
