@@ -5,6 +5,7 @@
 // maps say so.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Analysis/LinalgStructure.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "LinalgPatterns.h"
 
@@ -25,6 +26,9 @@ std::optional<SmallVector<unsigned>> matchPointWindows(linalg::LinalgOp op) {
       linalg::inferConvolutionDims(op);
   if (failed(dims) || !dims->depth.empty() || dims->inputChannel.empty() ||
       dims->outputChannel.empty())
+    return std::nullopt;
+  // A window, but no loop, reads a padded image as if it were whole.
+  if (llvm::any_of(op.getDpsInputs(), paddingOf))
     return std::nullopt;
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   if (llvm::any_of(dims->filterLoop,
